@@ -29,11 +29,11 @@ def pro_price() -> Iterator[None]:
     prices.unset("fam-2-5-pro")
 
 
-def row(ledger: Ledger, made: object, **options: object) -> pd.Series:
+def row(ledger: Ledger, call: object, **options: object) -> pd.Series:
     """The row of one call, once it is recorded."""
-    ledger.on_close(made).result()
+    ledger.on_close(call).result()
     frame = calls(ledger, **options)
-    return frame[frame["call_id"] == made.id].iloc[0]
+    return frame[frame["call_id"] == call.id].iloc[0]
 
 
 def test_an_empty_ledger_gives_all_columns_and_types(ledger: Ledger):
@@ -50,14 +50,14 @@ def test_an_empty_ledger_gives_all_columns_and_types(ledger: Ledger):
 
 
 def test_a_call_in_its_row(ledger: Ledger):
-    made = exchange(
+    call = exchange(
         spoken("Hello, ", "wor", "ld", counts=(8, 3)),
         prompt="x" * 300,
         service="sim",
         started_at=datetime(2026, 2, 3, 4, 5, 6, 789, tzinfo=UTC),
         labels={"experiment": "first", "tag": "warm"},
     )
-    got = row(ledger, made)
+    got = row(ledger, call)
     assert got["started_at"] == pd.Timestamp("2026-02-03T04:05:06.000789Z")
     words = ["endpoint", "model", "status", "finish_reason", "stop_reason", "service", "experiment", "tag"]
     assert list(got[words]) == ["chat", "fam-mini", "completed", "stop", "stop", "sim", "first", "warm"]
@@ -88,14 +88,14 @@ def test_a_planned_call_says_which_prompt_it_asks_and_how_often(ledger: Ledger):
 
 
 def test_a_prompts_hash_is_that_of_all_of_it(ledger: Ledger):
-    made = [
+    exchanges = [
         exchange(prompt="x" * 300),
         exchange(prompt="x" * 300 + "y"),
         exchange(prompt="x" * 300, endpoint="messages", system="Be brief."),
     ]
-    for one in made:
-        ledger.on_close(one)
-    frame = calls(ledger).set_index("call_id").loc[[one.id for one in made]]
+    for call in exchanges:
+        ledger.on_close(call)
+    frame = calls(ledger).set_index("call_id").loc[[call.id for call in exchanges]]
     first, second, third = frame["prompt_hash"]
     assert (first == third, first == second, len(first), frame["prompt"].nunique()) == (True, False, 32, 1)
 
@@ -173,9 +173,9 @@ def test_a_continued_conversation_is_not_estimated(ledger: Ledger):
 
 
 def test_a_price_set_later_gives_earlier_calls_a_cost(ledger: Ledger, pro_price: None):
-    made = exchange(spoken("Hi", counts=(1000, 100)), endpoint="web")
+    call = exchange(spoken("Hi", counts=(1000, 100)), endpoint="web")
     prices.unset("fam-2-5-pro")
-    assert row(ledger, made)["cost_usd"] is pd.NA
+    assert row(ledger, call)["cost_usd"] is pd.NA
     prices.set("fam-2-5-pro", input=1, output=10)
     assert calls(ledger)["cost_usd"].iloc[0] == pytest.approx(0.002)
     # What a call cost when it was recorded outlives its price.
@@ -214,22 +214,22 @@ def test_a_running_call_has_a_row_and_no_numbers_yet(ledger: Ledger):
 
 def test_filters_choose_rows(ledger: Ledger):
     noon = datetime(2026, 1, 2, 12, tzinfo=UTC)
-    made = [
+    exchanges = [
         exchange(endpoint="chat", started_at=noon, labels={"experiment": "a", "tag": "x"}),
         exchange(endpoint="web", started_at=noon + timedelta(hours=1), labels={"experiment": "a"}),
         exchange(endpoint="web", started_at=noon + timedelta(hours=2), labels={"experiment": "b"}),
     ]
-    made[2].reply = dataclasses.replace(made[2].reply, status="cancelled")
-    for one in reversed(made):
-        ledger.on_close(one)
+    exchanges[2].reply = dataclasses.replace(exchanges[2].reply, status="cancelled")
+    for call in reversed(exchanges):
+        ledger.on_close(call)
 
     def choose(**filters: object) -> list[int]:
-        return [[one.id for one in made].index(call_id) for call_id in calls(ledger, **filters)["call_id"]]
+        return [[call.id for call in exchanges].index(call_id) for call_id in calls(ledger, **filters)["call_id"]]
 
     assert choose() == [0, 1, 2]
-    one = ["2026-01-02T13:00", "2026-01-02T22:00+09:00", np.datetime64("2026-01-02T13:00"), noon + timedelta(hours=1)]
-    one += [pd.Timestamp("2026-01-02 13:00"), pd.Timestamp("2026-01-02 08:00", tz="America/New_York")]
-    assert [(choose(since=moment), choose(until=moment)) for moment in one] == [([1, 2], [0])] * len(one)
+    times = ["2026-01-02T13:00", "2026-01-02T22:00+09:00", np.datetime64("2026-01-02T13:00"), noon + timedelta(hours=1)]
+    times += [pd.Timestamp("2026-01-02 13:00"), pd.Timestamp("2026-01-02 08:00", tz="America/New_York")]
+    assert [(choose(since=moment), choose(until=moment)) for moment in times] == [([1, 2], [0])] * len(times)
     assert choose(since=noon.date(), until=noon.date() + timedelta(days=1)) == [0, 1, 2]
     assert choose(until=noon.date()) == []
     assert choose(since=timedelta(hours=1)) == []
@@ -248,8 +248,8 @@ def test_the_ledger_may_be_given_in_several_ways(ledger: Ledger, monkeypatch: py
     client = Recorded()
     client.ledger = ledger
     monkeypatch.setenv("FAMNB_LEDGER", str(ledger.path))
-    each = [calls(source) for source in (ledger, ledger.path, str(ledger.path), client, None)]
-    assert [len(frame) for frame in each] == [1] * 5
+    frames = [calls(source) for source in (ledger, ledger.path, str(ledger.path), client, None)]
+    assert [len(frame) for frame in frames] == [1] * 5
     with pytest.raises(TypeError, match="expected a Ledger, a path, or a client that records"):
         calls(42)
 
@@ -285,12 +285,12 @@ def test_latencies_as_other_tools_define_them(ledger, definition, ttft_s, itl_s,
 
 
 def test_without_usage_guidellm_counts_pieces_and_the_others_have_no_value(ledger: Ledger):
-    made = exchange([*MEASURED[:5], at(280, b"[DONE]")])
-    assert list(row(ledger, made, definition="guidellm")[["itl_s", "itl_n", "tpot_s"]]) == pytest.approx(
+    call = exchange([*MEASURED[:5], at(280, b"[DONE]")])
+    assert list(row(ledger, call, definition="guidellm")[["itl_s", "itl_n", "tpot_s"]]) == pytest.approx(
         [0.03, 2, 0.26 / 3]
     )
-    assert row(ledger, made, definition="vllm")["tpot_s"] is pd.NA
-    assert row(ledger, made, definition="aiperf")["itl_s"] is pd.NA
+    assert row(ledger, call, definition="vllm")["tpot_s"] is pd.NA
+    assert row(ledger, call, definition="aiperf")["itl_s"] is pd.NA
 
 
 def test_thinking_counts_for_all_but_tools_do_not_for_aiperf(ledger: Ledger):
@@ -317,11 +317,11 @@ def test_a_call_that_did_not_end_in_order_is_in_no_tools_figures(ledger: Ledger,
 
 
 def test_deltas_has_one_row_an_event(ledger: Ledger):
-    made = exchange(
+    call = exchange(
         [at(100, chunk({"role": "assistant"}), chunk({"content": "Hé"})), at(250, chunk(finish="stop"), b"[DONE]")]
     )
-    ledger.on_close(made).result()
-    frame = deltas(made.id, ledger)
+    ledger.on_close(call).result()
+    frame = deltas(call.id, ledger)
     assert list(frame.columns) == [column.name for column in DELTAS]
     assert list(frame["seq"]) == [0, 1, 2, 3]
     assert list(frame["batch"]) == [0, 0, 1, 1]
@@ -357,25 +357,25 @@ def test_deltas_names_the_block(ledger: Ledger):
 
 
 def test_deltas_leaves_out_calls_of_endpoints_that_are_not_known(ledger: Ledger):
-    one, two = exchange(spoken("a")), exchange(spoken("b"))
-    for made in (one, two):
-        ledger.on_close(made).result()
+    a, b = exchange(spoken("a")), exchange(spoken("b"))
+    for call in (a, b):
+        ledger.on_close(call).result()
     with sqlite3.connect(ledger.path) as file:
-        file.execute("UPDATE calls SET endpoint = 'later' WHERE id = ?", (one.id,))
-    assert set(deltas(ledger=ledger)["call_id"]) == {two.id}
+        file.execute("UPDATE calls SET endpoint = 'later' WHERE id = ?", (a.id,))
+    assert set(deltas(ledger=ledger)["call_id"]) == {b.id}
     with pytest.raises(famnb.InvalidRequest, match="later"):
-        deltas(one.id, ledger)
+        deltas(a.id, ledger)
 
 
 def test_deltas_takes_what_is_at_hand(ledger: Ledger):
-    one, two = exchange(spoken("a")), exchange(spoken("b"))
+    a, b = exchange(spoken("a")), exchange(spoken("b"))
     whole = exchange([at(1, {"choices": [{"message": {"content": "w"}, "finish_reason": "stop"}]})], streamed=False)
-    for made in (one, two, whole):
-        ledger.on_close(made).result()
-    call = ledger.call(one.id)
+    for item in (a, b, whole):
+        ledger.on_close(item).result()
+    call = ledger.call(a.id)
     lengths = {
-        "one": [len(deltas(which, ledger)) for which in (one.id, one.reply, call)],
-        "both": [len(deltas(which, ledger)) for which in ([one.id, two.id], [one.reply, two.id], calls(ledger), None)],
+        "one": [len(deltas(which, ledger)) for which in (a.id, a.reply, call)],
+        "both": [len(deltas(which, ledger)) for which in ([a.id, b.id], [a.reply, b.id], calls(ledger), None)],
         "none": [len(deltas(which, ledger)) for which in ([], whole.reply, whole.id)],
     }
     assert lengths == {"one": [4] * 3, "both": [8] * 4, "none": [0] * 3}

@@ -25,8 +25,8 @@ def wide_terminal() -> Iterator[None]:
 def record(ledger: Ledger, *texts: str, count: int = 1, counts: tuple[int, int] | None = (8, 3)) -> pd.DataFrame:
     """The frame of some equal calls."""
     for _ in range(count):
-        made = exchange(spoken(*texts, counts=counts), started_at=START, prompt="Is it $5 or $6?")
-        ledger.on_close(made)
+        call = exchange(spoken(*texts, counts=counts), started_at=START, prompt="Is it $5 or $6?")
+        ledger.on_close(call)
     return calls(ledger)
 
 

@@ -44,12 +44,12 @@ def test_many_calls_are_estimated_as_one_is(tmp_path_factory: pytest.TempPathFac
     """Counts, their sources and both ends equal those of `estimate_usage`, whatever is missing."""
     ledger = Fitted(tmp_path_factory.mktemp("many") / "ledger.sqlite")
     with contextlib.closing(schema.open_to_write(ledger.path)) as connection:
-        for place, call in enumerate(some):
+        for index, call in enumerate(some):
             sources = {f"{count}_source": "reported" for count in COUNTS if call[count] is not None}
-            row = {"id": f"c{place}", "started_us": place, "status": "completed", "http_status": 200, **call, **sources}
+            row = {"id": f"c{index}", "started_us": index, "status": "completed", "http_status": 200, **call, **sources}
             connection.execute(sql.insert("calls", tuple(row), otherwise="FAIL"), [*row.values()])
     frame = calls(ledger)
-    for place, call in enumerate(some):
+    for index, call in enumerate(some):
         usage = Usage(*(call[count] for count in COUNTS))
         expected, *expected_ends = token_estimates.estimate_usage(
             usage,
@@ -58,7 +58,7 @@ def test_many_calls_are_estimated_as_one_is(tmp_path_factory: pytest.TempPathFac
             fit=ledger.fits(call["model"]).get(call["service"], token_estimates.TokenFit()),
             hidden_cap=call["hidden_cap"],
         )
-        found = {name: None if pd.isna(value) else value for name, value in frame.iloc[place].items()}
+        found = {name: None if pd.isna(value) else value for name, value in frame.iloc[index].items()}
         for count in COUNTS:
             assert found[count] == getattr(expected, count)
             assert found[f"{count}_source"] == expected.source(count)
@@ -87,21 +87,21 @@ def test_every_cell_is_what_the_ledger_holds(ledger: Ledger):
     words = ['a"b\\', "l1\nl2", "\x00\x1f,", "\U0001f600 é", "", "null", None, *(f"w{number}" for number in range(300))]
     integers = [0, -1, None, 2**53, -(2**53)]
     columns = {
-        "id": [f"c{place:05}" for place in range(CHUNK + 9)],
+        "id": [f"c{index:05}" for index in range(CHUNK + 9)],
         "model": words,
         "tag": words[::-1],
         "error": words[:7],
         "thinking_latency_ms": integers,
-        "ttfb_s": [place / 7 for place in range(11)],
+        "ttfb_s": [index / 7 for index in range(11)],
         "think_s": [*[None] * CHUNK, *range(9)],
         "complete": [None, 0, 1],
     }
-    rows = [[values[place % len(values)] for values in columns.values()] for place in range(CHUNK + 9)]
+    rows = [[values[index % len(values)] for values in columns.values()] for index in range(CHUNK + 9)]
     with sqlite3.connect(ledger.path) as connection:
         connection.executemany(
             f"INSERT INTO calls ({', '.join(columns)}, started_us, status, endpoint) "
             f"VALUES ({'?,' * len(columns)} ?, 'failed', 'web')",
-            [[*row, place] for place, row in enumerate(rows)],
+            [[*row, index] for index, row in enumerate(rows)],
         )
     # The newest is the last.
     frame = calls(ledger).iloc[:-1].rename(columns={"call_id": "id"})[[*columns]].astype(object)
