@@ -35,7 +35,7 @@ def faults(figure: Figure) -> list[str]:
         if text.get_fontsize() < MIN_TEXT_PT - 1e-6
     ]
     found += [f"{name!r} is off the figure" for name, box in named if not contains(page, box)]
-    found += [f"{one!r} lies on {other!r}" for (one, a), (other, b) in combinations(named, 2) if a.overlaps(b)]
+    found += [f"{label!r} lies on {other!r}" for (label, a), (other, b) in combinations(named, 2) if a.overlaps(b)]
     for axes in figure.axes:
         for mark in marks(axes):
             found += [f"{name!r} lies on {type(mark).__name__}" for name, box in named if has_ink(axes, mark, box)]
@@ -52,8 +52,8 @@ def axes_share(figure: Figure) -> float:
     """The share of the width that is axes, in the row that has the least."""
     rows: dict[float, float] = {}
     for axes in figure.axes:
-        place = axes.get_position()
-        rows[round(place.y0, 3)] = rows.get(round(place.y0, 3), 0.0) + place.width
+        box = axes.get_position()
+        rows[round(box.y0, 3)] = rows.get(round(box.y0, 3), 0.0) + box.width
     # The last row of panels may not be full.
     return max(rows.values()) if len(rows) > 1 and len(figure.axes) > len(rows) else min(rows.values())
 

@@ -17,8 +17,8 @@ def paired_calls(prompts: int = 12, **shifts: float) -> pd.DataFrame:
     ease = np.random.default_rng(1).lognormal(0, 0.4, prompts)
     noise = np.random.default_rng(2).normal(0, 0.05, (len(shifts), prompts))
     parts = [
-        pd.DataFrame({"model": name, "prompt": [f"p{i}" for i in range(prompts)], "e2e_s": ease + shift + own})
-        for (name, shift), own in zip(shifts.items(), noise, strict=True)
+        pd.DataFrame({"model": name, "prompt": [f"p{i}" for i in range(prompts)], "e2e_s": ease + shift + jitter})
+        for (name, shift), jitter in zip(shifts.items(), noise, strict=True)
     ]
     return pd.concat(parts, ignore_index=True)
 

@@ -64,8 +64,8 @@ def draw_on(name: str, figsize: tuple[float, float], ground: str, groups: int) -
     with matplotlib.rc_context({"figure.facecolor": "white" if ground == "light" else "black"}):
         if ground != "own axes":
             return GALLERY[name](frame, figsize=figsize)
-        own = Figure(figsize, layout="constrained")
-        return GALLERY[name](frame, ax=own.add_subplot(facecolor="black"))
+        figure = Figure(figsize, layout="constrained")
+        return GALLERY[name](frame, ax=figure.add_subplot(facecolor="black"))
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ def test_names_that_are_cut_stay_apart_beside_the_rest() -> None:
 
 @pytest.mark.parametrize("name", ["cost per hour", "pareto of scores", "success"])
 def test_text_in_the_callers_axes_is_no_larger_than_its_ticks(name: str) -> None:
-    own = Figure((13.3, 7.5), layout="constrained")
-    axes = own.add_subplot()
+    figure = Figure((13.3, 7.5), layout="constrained")
+    axes = figure.add_subplot()
     GALLERY[name](gallery_frame(240, 3), ax=axes)
     largest = axes.xaxis.get_major_ticks()[0].label1.get_fontsize()
     legend = axes.get_legend()
@@ -121,22 +121,22 @@ def test_no_tick_stands_beside_a_legend_in_the_callers_axes() -> None:
 
 
 def test_hours_beside_each_other_have_labels_that_do_not_meet() -> None:
-    own = Figure(PRINT, layout="constrained")
-    plot.cost(many_calls(120, models=3, gap_s=300), per="hour", ax=own.add_subplot())
-    assert faults(own) == []
+    figure = Figure(PRINT, layout="constrained")
+    plot.cost(many_calls(120, models=3, gap_s=300), per="hour", ax=figure.add_subplot())
+    assert faults(figure) == []
 
 
 @pytest.mark.parametrize("ground", ["dark", "transparent"])
 def test_the_callers_text_is_read_on_the_callers_ground(ground: str) -> None:
     """Ticks, labels and title: light on black; on nothing between light and dark, to be read on any page."""
-    own = Figure(facecolor="black" if ground == "dark" else "none")
-    axes = own.add_subplot(facecolor="none")
+    figure = Figure(facecolor="black" if ground == "dark" else "none")
+    axes = figure.add_subplot(facecolor="none")
     plot.latency(gallery_frame(60, 3), ax=axes)
     texts = [axes.xaxis.label, axes.yaxis.label, axes._left_title, *axes.get_xticklabels()]
     lightness = {round(float(np.mean(matplotlib.colors.to_rgb(text.get_color()))), 2) for text in texts}
     assert min(lightness) > 0.9 if ground == "dark" else 0.4 < min(lightness) <= max(lightness) < 0.6
     # Nothing is added to the figure but what is in the axes.
-    assert (own.axes, own.texts, own.get_facecolor()[:3]) == ([axes], [], (0, 0, 0))
+    assert (figure.axes, figure.texts, figure.get_facecolor()[:3]) == ([axes], [], (0, 0, 0))
     title = axes.get_title(loc="left").replace("\n", " ")
     assert title == "Time to first token by model, simulated"
 
@@ -172,15 +172,15 @@ def test_a_name_that_is_cut_is_cut_alike_and_whole_in_the_caption() -> None:
 @pytest.mark.parametrize("layout", ["constrained", pytest.param("tight", marks=pytest.mark.full)])
 def test_the_callers_figure_keeps_its_order(layout: str) -> None:
     """With a layout of matplotlib's, nothing of one axes reaches another, however often it is drawn."""
-    own = Figure(figsize=(9, 7), layout=layout)
-    for axes, name in zip(own.subplots(2, 2).ravel(), ("latency", "tokens", "throughput", "cost"), strict=True):
+    figure = Figure(figsize=(9, 7), layout=layout)
+    for axes, name in zip(figure.subplots(2, 2).ravel(), ("latency", "tokens", "throughput", "cost"), strict=True):
         GALLERY[name](gallery_frame(60, 3), ax=axes)
     for _ in range(2):
-        own.draw_without_rendering()
-    before = [axes.get_position().bounds for axes in own.axes]
-    assert [fault for fault in faults(own) if "lies on" in fault or "off the figure" in fault] == []
-    assert np.allclose([axes.get_position().bounds for axes in own.axes], before, atol=0.002)
-    assert "Time to first token by model" in own.caption
+        figure.draw_without_rendering()
+    before = [axes.get_position().bounds for axes in figure.axes]
+    assert [fault for fault in faults(figure) if "lies on" in fault or "off the figure" in fault] == []
+    assert np.allclose([axes.get_position().bounds for axes in figure.axes], before, atol=0.002)
+    assert "Time to first token by model" in figure.caption
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ def test_one_name_at_two_vendors_is_two_models(name: str) -> None:
     profiles = np.where(frame["model"] == names[0], np.where(np.arange(240) % 2, "openai", "azure"), "openai")
     figure = DRAWS[name](frame.assign(profile=pd.Categorical(profiles)), by="model")
     text = figure_text(figure) + figure.caption
-    for told in (f"{names[0]} · azure", f"{names[0]} · openai", names[1], names[2]):
-        assert told in text, text
+    for label in (f"{names[0]} · azure", f"{names[0]} · openai", names[1], names[2]):
+        assert label in text, text
     assert f"{names[1]} ·" not in text
     assert f"{names[0]} ·" not in figure_text(DRAWS[name](frame.assign(profile="openai"), by="model"))
 

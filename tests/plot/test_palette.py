@@ -27,8 +27,8 @@ def test_no_part_of_a_call_looks_like_a_model():
 
 def test_dots_stand_out_on_dark_ground():
     """On the page, and in the caller's axes."""
-    own = matplotlib.figure.Figure(facecolor="black")
-    figures = [plot.compare(many_calls()), plot.compare(many_calls(), ax=own.add_subplot(facecolor="black"))]
+    host = matplotlib.figure.Figure(facecolor="black")
+    figures = [plot.compare(many_calls()), plot.compare(many_calls(), ax=host.add_subplot(facecolor="black"))]
     with dark_colours(figures[0]):
         for figure in figures:
             assert {dots.get_alpha() for dots in figure.axes[0].lines if dots.get_alpha()} == {DARK.dot_alpha}
@@ -44,9 +44,9 @@ EYES = (
 )
 
 
-def difference(one: str, other: str) -> float:
+def difference(colour: str, other: str) -> float:
     """How different two colours look, in CIE 1976's units, to the eye that tells them apart worst."""
-    return min(float(np.linalg.norm(lab(one, eye) - lab(other, eye))) for eye in EYES)
+    return min(float(np.linalg.norm(lab(colour, eye) - lab(other, eye))) for eye in EYES)
 
 
 def lab(colour: str, eye: np.ndarray) -> np.ndarray:

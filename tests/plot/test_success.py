@@ -10,7 +10,7 @@ from tests.plot.plot_figures import figure_text, legend_texts
 
 def frame_of_ends(**ends: list[tuple[str, str | None, int | None]]) -> pd.DataFrame:
     """Calls of models with how they ended: status, error, HTTP status."""
-    rows = [(model, *end) for model, own in ends.items() for end in own]
+    rows = [(model, *end) for model, values in ends.items() for end in values]
     return pd.DataFrame(rows, columns=["model", "status", "error", "http_status"])
 
 
