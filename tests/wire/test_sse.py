@@ -81,8 +81,8 @@ def test_comments_and_events_are_signs_of_life():
 
 @given(data=st.data())
 def test_what_is_encoded_is_decoded(data: st.DataObject):
-    sent = data.draw(st.lists(st.binary(min_size=1).filter(lambda each: b"\r" not in each and each[-1:] != b"\n")))
-    stream = b"".join(sse.encode(each, data.draw(st.sampled_from([None, "name"]))) for each in sent)
+    sent = data.draw(st.lists(st.binary(min_size=1).filter(lambda item: b"\r" not in item and item[-1:] != b"\n")))
+    stream = b"".join(sse.encode(item, data.draw(st.sampled_from([None, "name"]))) for item in sent)
     assert decode(*data.draw(cut(stream))) == sent
 
 
@@ -96,7 +96,7 @@ LINES = [
 def test_many_events_at_once_are_those_of_single_bytes(lines: list[bytes]):
     stream = b"".join(line + b"\n" for line in lines)
     together, singly = sse.Decoder(), sse.Decoder()
-    data = [each for byte in stream for each in singly.feed(bytes([byte]))]
+    data = [event for byte in stream for event in singly.feed(bytes([byte]))]
     assert together.feed(stream) == data
     assert (together.signs_of_life, together.ends_with_event) == (singly.signs_of_life, singly.ends_with_event)
 
