@@ -35,8 +35,8 @@ def test_a_p_value_and_an_interval_claim_the_same(level: float) -> None:
     """However skewed the differences are: the p-value is below 1 − level exactly where 0 is outside."""
     gaps = np.random.default_rng(6).lognormal(0, 1, (400, 12)) - 1
     found = [stats.paired(np.zeros(12), row, level=level) for row in gaps]
-    assert [one.p_value < 1 - level for one in found] == [one.clear for one in found]
-    assert 0 < sum(one.clear for one in found) < 400
+    assert [result.p_value < 1 - level for result in found] == [result.clear for result in found]
+    assert 0 < sum(result.clear for result in found) < 400
 
 
 def test_the_ratio_is_the_geometric_mean_of_ratios() -> None:
@@ -86,10 +86,10 @@ def test_a_difference_of_estimates_is_claimed_at_its_worst_only(prompts: int) ->
     rng = np.random.default_rng(5)
     sides = [answer_prompts(rng, prompts, 3) for _ in range(EXPERIMENTS)]
     found = [stats.paired_bounds(estimates_within(a, 1, off=1), estimates_within(b, 1.5, off=1.4)) for a, b in sides]
-    assert claims_are_rare(one.clear or one.p_value < 0.05 for one in found)
-    assert intervals_hold(one.low <= 0 <= one.high for one in found)
-    assert intervals_hold(one.ratio.low <= 1 <= one.ratio.high for one in found)
-    assert not any(one.exact for one in found)
+    assert claims_are_rare(result.clear or result.p_value < 0.05 for result in found)
+    assert intervals_hold(result.low <= 0 <= result.high for result in found)
+    assert intervals_hold(result.ratio.low <= 1 <= result.ratio.high for result in found)
+    assert not any(result.exact for result in found)
     if prompts >= 20:
         # As if the estimates were exact, the difference is clear and there is none.
         assert not claims_are_rare(stats.paired(a, b * 1.4).clear for a, b in sides)
@@ -138,10 +138,10 @@ def test_a_difference_of_shares_is_never_certain() -> None:
     same = stats.paired_share(pd.Series(1, index=index), pd.Series(1, index=index))
     assert (same.value, same.p_value) == (0, 1)
     assert same.low == -same.high == pytest.approx(-0.161, abs=0.01)
-    one = stats.paired_share(pd.Series(0, index=range(8)), pd.Series(1, index=range(8)))
-    assert (one.value, one.high) == (1, 1)
-    assert one.low < 0.6
-    assert one.p_value == 2**-7
+    result = stats.paired_share(pd.Series(0, index=range(8)), pd.Series(1, index=range(8)))
+    assert (result.value, result.high) == (1, 1)
+    assert result.low < 0.6
+    assert result.p_value == 2**-7
     some = stats.paired_share(pd.Series([0] * 10), pd.Series([1] * 7 + [0] * 3))
     assert some.p_value == pytest.approx(peer.binomtest(7, 7).pvalue)
 

@@ -79,16 +79,16 @@ def test_intervals_of_means_hold(name: str, n: int) -> None:
 def test_intervals_of_means_hold_or_say_that_they_may_not(name: str, n: int) -> None:
     draw, truth = HEAVY[name]
     found = [stats.mean(sample) for sample in draw(np.random.default_rng(9), (400, n))]
-    assert intervals_hold(one.low <= truth <= one.high or bool(one.caution) for one in found)
+    assert intervals_hold(interval.low <= truth <= interval.high or bool(interval.caution) for interval in found)
 
 
 def test_intervals_of_means_follow_skewness() -> None:
     """The means of 60 log-normal values: with Student's interval as many are missed as the check does not allow."""
     samples, truth = np.random.default_rng(10).lognormal(0, 1, (1000, 60)), math.exp(0.5)
     found, student = list(map(stats.mean, samples)), peer.ttest_1samp(samples, 0, axis=1).confidence_interval(0.95)
-    assert intervals_hold(one.low <= truth <= one.high for one in found)
+    assert intervals_hold(interval.low <= truth <= interval.high for interval in found)
     assert not intervals_hold((student.low <= truth) & (truth <= student.high))
-    wider = [one.high - one.low for one in found] / (student.high - student.low)
+    wider = [interval.high - interval.low for interval in found] / (student.high - student.low)
     assert np.median(wider) < 1.35
 
 
@@ -110,8 +110,8 @@ def test_five_values_carry_no_interval(take: Callable[..., stats.Interval]) -> N
 
 def calls_of_prompts(rng: np.random.Generator, prompts: int, repeats: int, *, spread: float) -> tuple[Any, Any]:
     """Times of calls, log-normal of median 1, prompts differing so much; and the prompt of each."""
-    own = rng.normal(0, spread, (prompts, 1)) + rng.normal(0, math.sqrt(1 - spread**2), (prompts, repeats))
-    return np.exp(own).ravel(), np.repeat(np.arange(prompts), repeats)
+    logs = rng.normal(0, spread, (prompts, 1)) + rng.normal(0, math.sqrt(1 - spread**2), (prompts, repeats))
+    return np.exp(logs).ravel(), np.repeat(np.arange(prompts), repeats)
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.9])
@@ -120,9 +120,9 @@ def test_high_percentiles_of_clusters_hold_for_new_prompts_or_are_not_known(spre
     truth, rng = math.exp(special.ndtri(0.9)), np.random.default_rng(12)
     few, many = ([calls_of_prompts(rng, n, 10, spread=spread) for _ in range(200)] for n in (20, 60))
     found = [stats.percentile(values, 0.9, clusters=codes) for values, codes in [*few, *many]]
-    assert intervals_hold(covers(one, truth) for one in found if one.known)
-    assert np.mean([one.known for one in found[200:]]) > 0.95
-    known = [one.known for one in found[:200]]
+    assert intervals_hold(covers(interval, truth) for interval in found if interval.known)
+    assert np.mean([interval.known for interval in found[200:]]) > 0.95
+    known = [interval.known for interval in found[:200]]
     assert all(known) if spread == 0 else np.mean(known) < 0.5
 
 
