@@ -70,9 +70,9 @@ def test_each_style_of_docstring_is_read(docstring: str):
         return a + b
 
     add.__doc__ = docstring
-    made = famnb.tool(add)
-    assert made.description == "Add."
-    assert made.parameters["properties"]["a"]["description"] == "The first."
+    tool = famnb.tool(add)
+    assert tool.description == "Add."
+    assert tool.parameters["properties"]["a"]["description"] == "The first."
 
 
 def test_a_tool_is_still_the_function():
@@ -142,9 +142,9 @@ def test_what_cannot_be_a_tool_says_what_to_do(function: Any, words: str):
 
 
 def test_a_tool_may_be_given_another_name_and_description():
-    made = famnb.tool(name="find-town", description="Finds towns.")(lambda: "Oslo")
-    assert isinstance(made, FunctionTool)
-    assert (made.name, made.description, made()) == ("find-town", "Finds towns.", "Oslo")
+    tool = famnb.tool(name="find-town", description="Finds towns.")(lambda: "Oslo")
+    assert isinstance(tool, FunctionTool)
+    assert (tool.name, tool.description, tool()) == ("find-town", "Finds towns.", "Oslo")
 
 
 def test_a_coroutine_function_is_a_tool_too():
