@@ -67,11 +67,11 @@ def test_no_secret_is_shown_where_the_service_gives_it_back(name, fault, tmp_pat
             client.send(client.compose(endpoint, "Hello", stream=True))
         error = caught.value
         report = traceback.TracebackException.from_exception(error, capture_locals=True)
-        told = "".join(line for line in report.format() if __file__ not in line)
+        trace = "".join(line for line in report.format() if __file__ not in line)
         frame = famnb.calls(client)
         shown = {
             "error": f"{error!r} {error} {vars(error)}",
-            "traceback": told,
+            "traceback": trace,
             "log": caplog.text,
             "repr": f"{client!r} {error.reply!r}",
             "frame": frame.to_csv(),
@@ -79,9 +79,9 @@ def test_no_secret_is_shown_where_the_service_gives_it_back(name, fault, tmp_pat
             "settings": str(client.engine.settings()),
         }
     server.close()
-    [asked] = server.requests
-    assert QUERY in asked.path
-    assert HEADER in asked.headers.values()
+    [received] = server.requests
+    assert QUERY in received.path
+    assert HEADER in received.headers.values()
     assert {where: shown_secrets(text) for where, text in shown.items() if shown_secrets(text)} == {}
     files = read_files(tmp_path)
     assert [secret for secret in SECRETS if secret.encode() in files] == []

@@ -42,7 +42,7 @@ def test_a_keyless_service_gets_no_key(monkeypatch: pytest.MonkeyPatch):
     with Client(profile="vllm", base_url=server.url) as client:
         client.send(client.compose("chat", "Hello"))
     server.close()
-    assert [asked.headers.get("authorization") for asked in server.requests] == [None, f"Bearer {KEY}"]
+    assert [received.headers.get("authorization") for received in server.requests] == [None, f"Bearer {KEY}"]
     with pytest.raises(CredentialError, match="OPENAI_API_KEY"):
         Client(profile="openai")
 
@@ -260,10 +260,10 @@ def test_readme_s_three_lines_ask_a_vendor(row: list[str], monkeypatch: pytest.M
     with client:
         reply = client.ask("Why is the sky blue?", model=model)
     server.close()
-    [asked] = server.requests
-    assert (reply.text, json.loads(asked.body)["model"]) == ("It scatters.", model)
-    assert asked.path == PATHS[name][endpoint]
-    assert (KEY in str([*asked.headers.values()])) == profile.needs_key
+    [received] = server.requests
+    assert (reply.text, json.loads(received.body)["model"]) == ("It scatters.", model)
+    assert received.path == PATHS[name][endpoint]
+    assert (KEY in str([*received.headers.values()])) == profile.needs_key
     assert model in profile.endpoints[endpoint].models or model == "my-model"
 
 

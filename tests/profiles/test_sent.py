@@ -142,15 +142,15 @@ def test_a_vendor_is_asked_as_it_documents(name: str, endpoint: str):
         )
         assert client.send(request).text == '{"city": "Oslo"}'
     server.close()
-    [asked] = server.requests
+    [received] = server.requests
     assert (name, endpoint) in SENT, f"what {name} sends on {endpoint} is to be added to SENT"
-    assert json.loads(asked.body) == SENT[name, endpoint]
-    assert asked.path == PATHS[name][endpoint]
-    key_headers = {header: asked.headers.get(header) for header in ("authorization", "x-api-key", "api-key")}
+    assert json.loads(received.body) == SENT[name, endpoint]
+    assert received.path == PATHS[name][endpoint]
+    key_headers = {header: received.headers.get(header) for header in ("authorization", "x-api-key", "api-key")}
     header = {"anthropic": "x-api-key", "azure": "api-key"}.get(name, "authorization")
     value = f"Bearer {key}" if header == "authorization" else key
     assert key_headers == {**dict.fromkeys(key_headers), header: value}
-    assert asked.headers.get("anthropic-version") == ("2023-06-01" if name == "anthropic" else None)
+    assert received.headers.get("anthropic-version") == ("2023-06-01" if name == "anthropic" else None)
 
 
 @pytest.mark.parametrize(("name", "endpoint"), VENDORS)
@@ -225,9 +225,9 @@ def test_a_service_that_keeps_no_replies_gets_every_turn_again():
 
 
 def test_gemini_s_own_extra_body_is_sent_and_comes_back_from_the_record():
-    own = {"google": {"thinking_config": {"include_thoughts": True}}}
-    request = famnb.compose("chat", "Hello", endpoints=find_profile("gemini").endpoints, extra_body={"extra_body": own})
-    assert request.body()["extra_body"] == own
+    raw = {"google": {"thinking_config": {"include_thoughts": True}}}
+    request = famnb.compose("chat", "Hello", endpoints=find_profile("gemini").endpoints, extra_body={"extra_body": raw})
+    assert request.body()["extra_body"] == raw
     assert type(request).from_body(request.body()).body() == request.body()
 
 
@@ -241,9 +241,9 @@ def test_each_block_may_end_what_is_cached_and_documents_are_sent():
         {"type": "text", "text": "What is this?", **mark},
     ]
     call = {"type": "tool_use", "id": "t1", "name": "weather", "input": {"city": "Oslo"}, **mark}
-    said = [{"role": "assistant", "content": [call]}, {"role": "user", "content": blocks}]
-    request = famnb.compose("messages", "Hello", endpoints=find_profile("anthropic").endpoints).replace(messages=said)
-    assert request.body()["messages"] == said
+    turns = [{"role": "assistant", "content": [call]}, {"role": "user", "content": blocks}]
+    request = famnb.compose("messages", "Hello", endpoints=find_profile("anthropic").endpoints).replace(messages=turns)
+    assert request.body()["messages"] == turns
     with pytest.raises(InvalidRequest, match="cache_control"):
         request.replace(messages=[{"role": "user", "content": "Hello", **mark}])
 
@@ -261,16 +261,16 @@ OWN_TOOLS: dict[tuple[str, str], dict[str, Any]] = {
 @pytest.mark.parametrize(("name", "endpoint"), VENDORS)
 def test_a_vendor_s_own_tools_stand_beside_functions(name: str, endpoint: str):
     endpoints = find_profile(name).endpoints
-    own = OWN_TOOLS.get((name, endpoint), {"google_search": {}})
+    extra = OWN_TOOLS.get((name, endpoint), {"google_search": {}})
     if (name, endpoint) in OWN_TOOLS:
-        request = famnb.compose(endpoint, "Hello", endpoints=endpoints, tools=[weather, own])
+        request = famnb.compose(endpoint, "Hello", endpoints=endpoints, tools=[weather, extra])
         assert request.settings().tools[0].name == "weather"
     else:
         with pytest.raises(InvalidRequest, match=r"tools\[1\].*(extra_body=|required, but missing)"):
-            famnb.compose(endpoint, "Hello", endpoints=endpoints, tools=[weather, own])
-        request = famnb.compose(endpoint, "Hello", endpoints=endpoints, tools=[weather], extra_body={"tools": [own]})
+            famnb.compose(endpoint, "Hello", endpoints=endpoints, tools=[weather, extra])
+        request = famnb.compose(endpoint, "Hello", endpoints=endpoints, tools=[weather], extra_body={"tools": [extra]})
     function, tool = request.body()["tools"]
-    assert (function.get("function", function)["name"], tool) == ("weather", own)
+    assert (function.get("function", function)["name"], tool) == ("weather", extra)
     assert type(request).from_body(request.body()).body() == request.body()
 
 
@@ -282,5 +282,5 @@ def test_what_a_request_uses_is_named_in_the_header_that_it_needs():
         tool = {"type": "computer_20251124", "name": "computer", "display_width_px": 800, "display_height_px": 600}
         client.send(client.compose("messages", "Click.", tools=[tool], extra_body={"mcp_servers": []}))
     server.close()
-    plain, used = (asked.headers["anthropic-beta"] for asked in server.requests)
+    plain, used = (received.headers["anthropic-beta"] for received in server.requests)
     assert (plain, used) == ("mine-2026-01-01", "mine-2026-01-01,computer-use-2025-11-24,mcp-client-2025-11-20")
