@@ -151,11 +151,11 @@ def test_a_wrong_month_or_zone_is_refused(ledger, options):
 @pytest.mark.parametrize("n", [4, 10, HISTORY_DAYS])
 def test_the_rest_of_the_month_holds_the_truth(n):
     """Of 400 months of skewed days, dearer ones on working days, the interval holds the sum of the other days."""
-    rng, held = np.random.default_rng(n), 0
+    rng, hits = np.random.default_rng(n), 0
     days = pd.date_range("2026-11-02", periods=n + 20)
     for _ in range(400):
         sums = rng.gamma(4, np.where(days.day_of_week < 5, 1.0, 0.8 if n < 14 else 0.3))
         history = pd.DataFrame(dict.fromkeys(("low", "value", "high"), sums[:n]), index=days[:n])
         found = predict_sum(history, pd.Series(1.0, index=days[n:]))
-        held += found.low <= sums[n:].sum() <= found.high
-    assert held / 400 > 0.9
+        hits += found.low <= sums[n:].sum() <= found.high
+    assert hits / 400 > 0.9

@@ -49,7 +49,7 @@ def test_an_endpoint_is_named_wherever_one_has_to_be(name: str):
         "EndpointName": name in get_args(literal),
         "_BY_PREFERENCE": name in _BY_PREFERENCE,
     }
-    assert [place for place, is_named in places.items() if not is_named] == []
+    assert [label for label, is_named in places.items() if not is_named] == []
     assert getattr(famnb, value.request.__name__) is value.request
 
 
@@ -171,11 +171,11 @@ def names_in(node: ast.expr) -> Iterator[str]:
 
 
 def test_a_composed_stream_asks_for_its_usage_unless_that_is_unset():
-    asked = {"include_usage": True}
-    assert compose("web", "Hi", stream=True).body()["stream_options"] == asked
+    default = {"include_usage": True}
+    assert compose("web", "Hi", stream=True).body()["stream_options"] == default
     for fields in ({}, {"stream": False}, {"stream": True, "stream_options": None}):
         assert "stream_options" not in compose("web", "Hi", **fields).body()
-    own = {"include_usage": False}
-    assert compose("web", "Hi", stream=True, stream_options=own).body()["stream_options"] == own
+    options = {"include_usage": False}
+    assert compose("web", "Hi", stream=True, stream_options=options).body()["stream_options"] == options
     for name in ("chat", "responses", "messages"):
         assert set(compose(name, "Hi", stream=True).body()) == {*compose(name, "Hi").body(), "stream"}

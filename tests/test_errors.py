@@ -118,8 +118,8 @@ MISTAKES = {
 
 @pytest.mark.parametrize(("code", "message"), MISTAKES.items(), ids=MISTAKES)
 def test_a_mistake_shows_the_own_line_and_what_is_wrong(shell: InteractiveShell, code: str, message: str):
-    place, line, empty, *described = show_failure(shell, f"number = 1\n{code}")
-    assert (place, line, empty) == (f"Cell In[{shell.execution_count - 1}], line 2", f"----> 2 {code}", "")
+    location, line, empty, *described = show_failure(shell, f"number = 1\n{code}")
+    assert (location, line, empty) == (f"Cell In[{shell.execution_count - 1}], line 2", f"----> 2 {code}", "")
     assert described[0].startswith(message)
     assert len(described) <= 5
 

@@ -56,13 +56,13 @@ def test_completion_offers_public_names_only():
 
 
 def test_every_exception_can_be_imported_from_the_top():
-    own = {
+    names = {
         name
         for name, value in vars(famnb.errors).items()
         if isinstance(value, type) and value.__module__ == "famnb.errors"
     }
-    assert len(own) >= 27
-    assert all(getattr(famnb, name) is getattr(famnb.errors, name) for name in own)
+    assert len(names) >= 27
+    assert all(getattr(famnb, name) is getattr(famnb.errors, name) for name in names)
 
 
 def test_an_unknown_name_says_what_there_is():

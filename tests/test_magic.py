@@ -72,9 +72,9 @@ def test_fields_of_any_kind_can_be_set(shell: InteractiveShell):
 def test_a_line_may_end_with_a_question_mark(shell: InteractiveShell, line: str):
     """IPython takes such a line for a wish to read about its last word; a magic that asks must not."""
     assert shell.run_cell(line).success
-    (asked,) = shell.user_ns["client"].last.request.messages
-    assert asked.content in line
-    assert asked.content.endswith("?")
+    (message,) = shell.user_ns["client"].last.request.messages
+    assert message.content in line
+    assert message.content.endswith("?")
 
 
 def test_help_is_there_and_asks_nothing(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]):

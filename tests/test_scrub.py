@@ -66,12 +66,12 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_a_key_of_the_environment_is_found_everywhere(write_notebook, place):
-    path = write_notebook(PLACES[place])
+@pytest.mark.parametrize("location", PLACES)
+def test_a_key_of_the_environment_is_found_everywhere(write_notebook, location):
+    path = write_notebook(PLACES[location])
     findings = scrub(path)
     assert {str(finding).partition(": ")[::2] for finding in findings} == {
-        (place, f"FAM_API_KEY, {29 if 'html' in place else 23} characters")
+        (location, f"FAM_API_KEY, {29 if 'html' in location else 23} characters")
     }
     assert "0123456789" not in path.read_text()
     assert "[key]" in path.read_text()
@@ -178,8 +178,8 @@ def test_everything_else_keeps_its_form(tmp_path, form):
 @given(texts=st.lists(st.text(), max_size=6), places=st.lists(st.integers(0, 20), max_size=4))
 def test_any_text_around_a_key_survives(tmp_path_factory, texts, places):
     lines = list(texts)
-    for place in places:
-        lines.insert(place, f"{KEY}\n")
+    for index in places:
+        lines.insert(index, f"{KEY}\n")
     path = tmp_path_factory.mktemp("book") / "note.ipynb"
     path.write_text(json.dumps(book(cell(lines))))
     assert len(scrub(path)) == len(places)
