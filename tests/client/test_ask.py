@@ -35,11 +35,11 @@ class City(pydantic.BaseModel):
 
 def calling(*calls: tuple[str, str]) -> list:
     """A whole reply of web chat that calls functions by name and arguments."""
-    made = [
-        {"id": f"call_{place}", "type": "function", "function": {"name": name, "arguments": arguments}}
-        for place, (name, arguments) in enumerate(calls)
+    tool_calls = [
+        {"id": f"call_{index}", "type": "function", "function": {"name": name, "arguments": arguments}}
+        for index, (name, arguments) in enumerate(calls)
     ]
-    return _reply({"role": "assistant", "content": "", "tool_calls": made}, "tool_calls")
+    return _reply({"role": "assistant", "content": "", "tool_calls": tool_calls}, "tool_calls")
 
 
 def saying(text: str, finish: str = "stop", **message: Any) -> list:
@@ -63,10 +63,10 @@ def test_a_stream_is_asked_for_its_usage_unless_told_otherwise(client: famnb.Cli
     assert plain.usage.source("input_tokens") == plain.usage.source("output_tokens") == "reported"
     assert client.conversation("web").say("Hi").usage.source("output_tokens") == "reported"
     declined = client.ask("Hi", endpoint="web", stream_options=None)
-    own = famnb.WebChatRequest(model="fam-2-5-pro", messages=[{"role": "user", "content": "Hi"}], stream=True)
-    with client.stream(own) as stream:
+    request = famnb.WebChatRequest(model="fam-2-5-pro", messages=[{"role": "user", "content": "Hi"}], stream=True)
+    with client.stream(request) as stream:
         list(stream)
-    for reply in (declined, client.send(own), stream.reply):
+    for reply in (declined, client.send(request), stream.reply):
         assert "stream_options" not in reply.request.body()
         assert reply.usage.source("output_tokens") == "absent"
 
@@ -80,8 +80,8 @@ def test_a_tool_runs_and_its_result_is_sent_back(client: famnb.Client):
     assert reply.text
 
 
-@pytest.mark.parametrize("way", ["sync", "async", "sync in a running loop"])
-def test_several_calls_run_in_their_order(serve: Callable[..., FaultServer], connect: Callable[..., Client], way: str):
+@pytest.mark.parametrize("mode", ["sync", "async", "sync in a running loop"])
+def test_several_calls_run_in_their_order(serve: Callable[..., FaultServer], connect: Callable[..., Client], mode: str):
     server = serve(
         calling(("weather", '{"city": "Oslo"}'), ("currency", '{"country": "Norway"}')), saying("Cold and dear.")
     )
@@ -91,7 +91,7 @@ def test_several_calls_run_in_their_order(serve: Callable[..., FaultServer], con
     async def inside() -> famnb.Reply:
         return client.ask("Hi", **options)
 
-    match way:
+    match mode:
         case "sync":
             reply = client.ask("Hi", **options)
         case "async":
@@ -99,8 +99,8 @@ def test_several_calls_run_in_their_order(serve: Callable[..., FaultServer], con
         case _:
             reply = asyncio.run(inside())
     assert reply.text == "Cold and dear."
-    asked, called, first, second = messages_of(server, 1)
-    assert asked["content"] == "Hi"
+    prompt, called, first, second = messages_of(server, 1)
+    assert prompt["content"] == "Hi"
     assert [call["function"]["name"] for call in called["tool_calls"]] == ["weather", "currency"]
     assert (first["tool_call_id"], json.loads(first["content"])["celsius"]) == ("call_0", 12)
     assert (second["tool_call_id"], second["content"]) == ("call_1", "krone")

@@ -60,8 +60,8 @@ def test_a_finished_call_holds_no_key(serve, connect, recorder):
     reply = stream.result()
     assert not [text for text in reachable([stream.exchange, reply, recorder.exchanges]) if KEY in text]
     gc.collect()
-    headers = [each for each in gc.get_objects() if isinstance(each, dict) and "authorization" in each]
-    assert not [each for each in headers if KEY in str(each.values())]
+    headers = [item for item in gc.get_objects() if isinstance(item, dict) and "authorization" in item]
+    assert not [item for item in headers if KEY in str(item.values())]
 
 
 # Pieces that are looked for have letters which no hexadecimal id of a call can have.
@@ -93,12 +93,12 @@ def test_a_key_that_is_echoed_escaped_is_masked(serve, connect, recorder, writte
 def test_a_key_in_a_prompt_is_sent_and_not_kept(serve, tmp_path, key, piece):
     server = serve(whole(body("web", "Hello")))
     ledger = famnb.Ledger(tmp_path / "calls.sqlite")
-    asked = request("web", f"Why does {key} not work?", stream=False)
+    question = request("web", f"Why does {key} not work?", stream=False)
     with famnb.Client(base_url=server.url, api_key=key, ledger=ledger) as client:
-        call = ledger.call(client.send(asked).call_id)
+        call = ledger.call(client.send(question).call_id)
     assert key in json.loads(server.requests[0].body)["messages"][0]["content"]
     assert call.row["prompt"] == call.request.messages[0].content == f"Why does {MASK} not work?"
-    assert ledger.recall(asked).reply == call.reply
+    assert ledger.recall(question).reply == call.reply
     ledger.close()
     kept = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert MASK.encode() in kept

@@ -140,8 +140,8 @@ def test_what_one_vendor_wants_back_is_not_sent_to_another(tmp_path: Path):
         famnb.Client(profile="open", base_url=server.url, api_key="key-0123456789", ledger=tmp_path / "l") as client,
     ):
         reply = client.send(client.compose("chat", "How cold is it?", model="m"))
-        own = client.endpoints["chat"].request
+        vendor = client.endpoints["chat"].request
         other = famnb.profiles.find_profile("openai").endpoints["chat"].request
-        assert own.answer_messages(reply)[0]["reasoning_content"] == "Thought 3."
+        assert vendor.answer_messages(reply)[0]["reasoning_content"] == "Thought 3."
         assert other.answer_messages(reply) == [{"role": "assistant", "content": "It is cold."}]
         assert famnb.ChatRequest.answer_messages(reply) == [{"role": "assistant", "content": "It is cold."}]

@@ -15,20 +15,20 @@ from tests.support.wire_payloads import ENDPOINTS, body, request, sse_stream
 
 def test_each_endpoint_goes_to_its_own_address(serve):
     first, other = (serve(choose=lambda received: whole(body(names[received.path], "Hello"))) for _ in range(2))
-    names = {each.path: each.name for each in ALL.values()}
+    names = {endpoint.path: endpoint.name for endpoint in ALL.values()}
     with Client(base_url=first.url + "/v1/", alt_base_url=other.url, api_key=KEY) as client:
         for name in ENDPOINTS:
             client.send(request(name, stream=False))
-    assert [each.path for each in first.requests] == ["/v1/chat/completions"]
-    assert [each.path for each in other.requests] == ["/v1/responses", "/v1/web/chat/completions", "/v1/messages"]
+    assert [call.path for call in first.requests] == ["/v1/chat/completions"]
+    assert [call.path for call in other.requests] == ["/v1/responses", "/v1/web/chat/completions", "/v1/messages"]
 
 
 def test_a_request_is_sent_as_it_is(serve, connect):
     server = serve(whole(body("web", "Hello")))
-    asked = request("web", stream=False)
-    connect(server).send(asked)
+    original = request("web", stream=False)
+    connect(server).send(original)
     received = server.requests[0]
-    assert json.loads(received.body) == asked.body()
+    assert json.loads(received.body) == original.body()
     assert (received.headers["content-type"], received.headers["authorization"]) == (
         "application/json",
         f"Bearer {KEY}",
@@ -41,7 +41,7 @@ def test_stream_asks_for_a_stream_and_send_does_not_insist(serve, connect):
     with client.stream(request("web", stream=False)) as stream:
         list(stream)
     client.send(request("web", stream=False))
-    assert [json.loads(each.body)["stream"] for each in server.requests] == [True, False]
+    assert [json.loads(call.body)["stream"] for call in server.requests] == [True, False]
 
 
 def test_labels_are_texts(serve, connect, recorder):
@@ -68,7 +68,7 @@ def test_something_that_is_no_request_is_refused(connect, method):
 
 
 @pytest.mark.parametrize(
-    ("asked", "path"),
+    ("arguments", "path"),
     [
         ({}, "/v1/messages"),
         ({"model": "fam-2-5-mini"}, "/v1/messages"),
@@ -76,11 +76,11 @@ def test_something_that_is_no_request_is_refused(connect, method):
         ({"endpoint": "responses"}, "/v1/responses"),
     ],
 )
-def test_ask_finds_the_endpoint(serve, connect_either, asked, path):
-    names = {each.path: each.name for each in ALL.values()}
+def test_ask_finds_the_endpoint(serve, connect_either, arguments, path):
+    names = {endpoint.path: endpoint.name for endpoint in ALL.values()}
     server = serve(choose=lambda received: chunked(*sse_stream(names[received.path], "Hello")))
-    assert outcome(connect_either(server).ask("Hi.", **asked)).text == "Hello"
-    assert [each.path for each in server.requests] == [path]
+    assert outcome(connect_either(server).ask("Hi.", **arguments)).text == "Hello"
+    assert [call.path for call in server.requests] == [path]
 
 
 def test_ask_warns_of_what_is_lost(serve, connect):

@@ -49,7 +49,7 @@ def test_a_fork_goes_its_own_way(client: famnb.Client):
     fork, early = talk.fork(), talk.fork(after=0)
     fork.say("Three")
     early.say("Other")
-    assert [len(each) for each in (talk, fork, early)] == [2, 3, 2]
+    assert [len(branch) for branch in (talk, fork, early)] == [2, 3, 2]
     assert fork.turns[:2] == talk.turns
 
 
@@ -155,9 +155,9 @@ def test_each_call_of_a_talk_is_labelled(client: famnb.Client):
     talk.say("One")
     talk.say("Two")
     labels = [client.ledger.call(turn.reply.call_id).labels for turn in talk.turns]
-    assert [each["turn"] for each in labels] == ["1", "2"]
-    assert {each["talk"] for each in labels} == {talk.labels["talk"]}
-    assert {each["tag"] for each in labels} == {"lesson"}
+    assert [row["turn"] for row in labels] == ["1", "2"]
+    assert {row["talk"] for row in labels} == {talk.labels["talk"]}
+    assert {row["tag"] for row in labels} == {"lesson"}
 
 
 def test_a_turn_that_is_not_there_is_refused(client: famnb.Client):

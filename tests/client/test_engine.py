@@ -25,7 +25,7 @@ STREAM = request("web")
 ONCE = Retries(tries=1)
 
 
-@pytest.mark.parametrize("asked", [WHOLE, STREAM], ids=["whole", "stream"])
+@pytest.mark.parametrize("question", [WHOLE, STREAM], ids=["whole", "stream"])
 @pytest.mark.parametrize(
     "answer",
     [
@@ -39,9 +39,9 @@ ONCE = Retries(tries=1)
     ],
     ids=["html", "nothing", "empty stream", "cut json", "no choices", "a list", "something else"],
 )
-def test_a_200_that_is_no_reply_says_so(caller, serve, connect, asked, answer):
+def test_a_200_that_is_no_reply_says_so(caller, serve, connect, question, answer):
     server = serve(answer)
-    error = caller.failure(connect(server), asked)
+    error = caller.failure(connect(server), question)
     assert isinstance(error, ResponseFormatError)
     assert "200" in str(error)
     assert len(str(error)) < 400
@@ -59,11 +59,11 @@ def test_a_200_that_is_no_reply_says_so(caller, serve, connect, asked, answer):
         (b"", "Unauthorized"),
     ],
 )
-@pytest.mark.parametrize("asked", [WHOLE, STREAM], ids=["whole", "stream"])
-def test_every_error_body_gives_the_class_of_its_status(serve, connect, asked, answer, message):
+@pytest.mark.parametrize("question", [WHOLE, STREAM], ids=["whole", "stream"])
+def test_every_error_body_gives_the_class_of_its_status(serve, connect, question, answer, message):
     server = serve(whole(answer, 401, x_request_id="req_1"))
     with pytest.raises(AuthenticationError, match=message) as caught:
-        connect(server).send(asked)
+        connect(server).send(question)
     assert caught.value.request_id == "req_1"
     assert caught.value.reply.raw == (answer.decode() if isinstance(answer, bytes) and answer else answer or None)
 
@@ -98,15 +98,15 @@ def test_a_server_that_speaks_no_tls(serve, connect):
 
 
 @pytest.mark.parametrize(
-    ("came", "raw", "text"),
+    ("data", "raw", "text"),
     [
         (b'{"choices": [', '{"choices": [', ""),
         (json.dumps(body("web", "Hello")).encode(), body("web", "Hello"), "Hello"),
     ],
 )
-def test_a_whole_body_that_breaks_off_is_not_asked_again(serve, connect, came, raw, text):
+def test_a_whole_body_that_breaks_off_is_not_asked_again(serve, connect, data, raw, text):
     """The answer was made and perhaps paid for: one request, an error, what came kept."""
-    server = serve([head(200, content_type="application/json", content_length="9999"), came, Action.CLOSE])
+    server = serve([head(200, content_type="application/json", content_length="9999"), data, Action.CLOSE])
     with pytest.raises(StreamInterrupted, match="closed before the body was complete") as caught:
         connect(server).send(WHOLE)
     reply = caught.value.reply

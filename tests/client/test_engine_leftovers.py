@@ -44,7 +44,7 @@ def list_resources() -> tuple[int, int, set[str]]:
     """What the process holds: the I/O thread's tasks, open files and sockets, and threads of famnb's own."""
     io = io_thread()
     tasks = io.submit(running_tasks()).result()
-    threads = {each.name for each in threading.enumerate() if each.name.startswith("famnb")}
+    threads = {thread.name for thread in threading.enumerate() if thread.name.startswith("famnb")}
     return tasks, psutil.Process().num_fds(), threads
 
 
@@ -63,9 +63,9 @@ def test_five_hundred_calls_leave_as_many_rows_and_nothing_else(serve, tmp_path,
         late = chance.choice((0.0, 0.0, 0.01, 0.1, 0.3))
         threading.Timer(late, stream.stop).start() if late else chance.random() < 0.2 and stream.stop()
         if len(streams) % 50 == 0:
-            for each in streams[-50:-20]:
-                each.stop()
-                assert each.wait(60)
+            for call in streams[-50:-20]:
+                call.stop()
+                assert call.wait(60)
     for stream in streams:
         stream.stop()
         assert stream.wait(60)
@@ -81,7 +81,7 @@ def test_five_hundred_calls_leave_as_many_rows_and_nothing_else(serve, tmp_path,
         if isinstance(thread, threading.Timer):
             thread.join()
     server.close()
-    del client, stream, each, streams
+    del client, stream, call, streams
     eventually_held(server, before)
     assert caplog.text == "", "asyncio complains of a future that nobody asked"
 

@@ -136,7 +136,7 @@ def test_a_recorder_that_fails_costs_one_warning(caller, serve, connect, monkeyp
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert [caller.send(client, STREAM).text for _ in range(2)] == ["Hello", "Hello"]
-    assert [str(each.message) for each in caught if "not recorded" in str(each.message)] == [
+    assert [str(warning.message) for warning in caught if "not recorded" in str(warning.message)] == [
         "calls are answered but not recorded: OSError: no space left on device"
     ]
 

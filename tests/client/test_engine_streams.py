@@ -56,7 +56,7 @@ def test_a_stream_in_answer_to_a_whole_request_is_read(caller, serve, connect):
 
 def test_events_come_typed_and_in_order(caller, serve, connect):
     events = caller.iterate(connect(serve(chunked(*sse_stream("web", "Hel", "lo")))), STREAM)
-    assert [each.text for each in events if isinstance(each, Delta) and each.text] == ["Hel", "lo"]
+    assert [event.text for event in events if isinstance(event, Delta) and event.text] == ["Hel", "lo"]
 
 
 def test_a_gzip_stream_is_read_as_it_comes(serve, connect):
@@ -66,7 +66,7 @@ def test_a_gzip_stream_is_read_as_it_comes(serve, connect):
     ]
     server = serve(chunked(*pieces[:2], seen, *pieces[2:], compressor.flush(), content_encoding="gzip"))
     with connect(server).stream(STREAM) as stream:
-        first = next(each for each in stream if isinstance(each, Delta) and each.text)
+        first = next(event for event in stream if isinstance(event, Delta) and event.text)
         seen.set()
         assert (first.text, stream.result().text) == ("Hel", "Hello")
 

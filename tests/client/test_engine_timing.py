@@ -109,14 +109,14 @@ def read_server_times(paced):
 
 def judge(timing, times, lateness):
     """Whether the latencies are right, and whether the median gap is."""
-    asked, head, _, thought, first, *rest = times
+    start, head, _, thought, first, *rest = times
     words = [first, *rest[:WORDS]]
-    end = rest[WORDS + 1] - asked
+    end = rest[WORDS + 1] - start
     gaps = [later - earlier for earlier, later in itertools.pairwise([thought, *words])]
     pairs = [
-        (timing.ttfb_s, head - asked),
-        (timing.ttft_s, thought - asked),
-        (timing.ttfa_s, first - asked),
+        (timing.ttfb_s, head - start),
+        (timing.ttft_s, thought - start),
+        (timing.ttfa_s, first - start),
         (timing.think_s, first - thought),
         (timing.e2e_s, end),
         (timing.icl_max_s, max(gaps)),

@@ -77,9 +77,9 @@ child.join(60)
 def test_a_process_ends_in_order(script, statuses):
     command = [sys.executable, "-X", "dev", "-c", BEGIN + script]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    told = [f"recorded {status}" for status in statuses]
+    records = [f"recorded {status}" for status in statuses]
     # asyncio's debug mode remarks on every callback that took 0.1 s, as any may on a loaded machine; since Python 3.12
     # a fork is warned of while threads run, with the line that forks.
     remarks = r"Executing <.*|.*DeprecationWarning: This process .* is multi-threaded.*|  self.pid = os.fork\(\)"
     complaints = [line for line in ended.stderr.splitlines() if not re.fullmatch(remarks, line)]
-    assert (ended.stdout.splitlines(), complaints, ended.returncode) == (told, [], 0)
+    assert (ended.stdout.splitlines(), complaints, ended.returncode) == (records, [], 0)

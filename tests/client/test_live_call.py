@@ -137,7 +137,7 @@ def test_the_running_reply_grows(serve, connect):
     seen = threading.Event()
     server = serve(chunked(delta("web", "Hel"), seen, delta("web", "lo"), *closing("web")))
     with connect(server).stream(STREAM) as stream:
-        next(each for each in stream if isinstance(each, Delta))
+        next(event for event in stream if isinstance(event, Delta))
         assert (stream.reply.text, stream.reply.status, stream.running) == ("Hel", "running", True)
         assert stream.wait(0.01) is False
         seen.set()

@@ -143,7 +143,7 @@ def test_a_recorded_reply_reads_the_same_again(name, streamed):
     ],
 )
 def test_a_record_that_ended_badly_reads_as_it_ended(data, error, status):
-    reads = [Read(10 * MS, tuple(each[6:-2] for each in data))]
+    reads = [Read(10 * MS, tuple(piece[6:-2] for piece in data))]
     reply = reply_from_reads(endpoint("web"), streamed=True, reads=reads, headers_ns=5 * MS, end_ns=10 * MS)
     assert (type(reply.error), reply.status, reply.text) == (error, status, "Hel")
 

@@ -163,7 +163,7 @@ def test_a_kept_connection_that_closed_under_a_request(reach):
 def test_a_large_request_and_a_large_answer(reach):
     text = "é" * 1_000_000
     server, client, transport = reach(whole(body("web", text)))
-    asked = request("web", stream=False).replace(messages=[{"role": "user", "content": text}])
-    assert client.send(asked).text == text
+    question = request("web", stream=False).replace(messages=[{"role": "user", "content": text}])
+    assert client.send(question).text == text
     assert text.encode() in server.requests[0].body
     assert ends_clean(server, client, transport)

@@ -70,8 +70,8 @@ def test_what_comes_between_events_moves_no_exact_time(name):
         holder = asyncio.create_task(hold())
         with pytest.raises(httpx.RemoteProtocolError) if "transfer_encoding" in coding else contextlib.nullcontext():
             await response.stream.deliver(
-                lambda data, came: (
-                    reader.feed(data, came.t_ns, came.late_ns, blurred=came.blurred, merged=came.merged) and None
+                lambda data, stamp: (
+                    reader.feed(data, stamp.t_ns, stamp.late_ns, blurred=stamp.blurred, merged=stamp.merged) and None
                 )
             )
         holder.cancel()
@@ -84,11 +84,11 @@ def test_what_comes_between_events_moves_no_exact_time(name):
         reads = asyncio.run(read(f"http://127.0.0.1:{listener.getsockname()[1]}"))
     thread.join()
     errors_ns, index = [], 0
-    for came in reads:
-        count = sum(b"content" in data for data in came.data)
-        if count and came.is_exact:
+    for arrival in reads:
+        count = sum(b"content" in data for data in arrival.data)
+        if count and arrival.is_exact:
             before_ns, after_ns = sent[index]
-            errors_ns.append(max(before_ns - came.t_ns, came.t_ns - after_ns, 0))
+            errors_ns.append(max(before_ns - arrival.t_ns, arrival.t_ns - after_ns, 0))
         index += count
     assert index == ROUNDS
     assert errors_ns

@@ -40,16 +40,16 @@ def test_each_run_of_bytes_keeps_its_stamp(lengths: list[int], error: int | None
     ends = list(itertools.accumulate(lengths))
     looks: list[int] = []
 
-    def stamp_at(place: int) -> int:
-        looks.append(place)
-        return next(stamp for stamp, end in enumerate(ends) if place <= end)
+    def stamp_at(offset: int) -> int:
+        looks.append(offset)
+        return next(stamp for stamp, end in enumerate(ends) if offset <= end)
 
     def guess_end(start: int) -> int:
         return start if error is None else next(end for end in ends if end > start) + error
 
     runs = find_runs(ends[-1], len(ends) - 1, stamp_at, guess_end)
     assert list(runs) == [(end, stamp) for stamp, end in enumerate(ends)]
-    assert all(1 <= place <= ends[-1] for place in looks)
+    assert all(1 <= offset <= ends[-1] for offset in looks)
     assert len(looks) <= (3 if error == 0 else 21) * len(lengths)
     if len(lengths) == 1:
         assert looks == [1]
@@ -73,19 +73,19 @@ def test_of_a_body_that_drips_only_the_first_bytes_are_looked_at():
     """The kernel walks to a byte from the first: 60,000 segments looked at from end to end would take minutes."""
     looks: list[int] = []
 
-    def stamp_at(place: int) -> int:
-        looks.append(place)
-        return place
+    def stamp_at(offset: int) -> int:
+        looks.append(offset)
+        return offset
 
     runs = list(itertools.islice(find_runs(60_000, 60_000, stamp_at), MAX_RUNS))
-    assert runs == [(place, place) for place in range(1, MAX_RUNS + 1)]
+    assert runs == [(offset, offset) for offset in range(1, MAX_RUNS + 1)]
     assert max(looks) <= MAX_RUNS + 2
 
 
 def test_stamps_may_go_backwards_or_be_missing():
     """A stepped clock, and a socket that had no stamps yet: each run is a run."""
     for stamps in ([5, 3, 4], [None, 7], [7, None]):
-        assert list(find_runs(len(stamps), stamps[-1], lambda place, stamps=stamps: stamps[place - 1])) == list(
+        assert list(find_runs(len(stamps), stamps[-1], lambda offset, stamps=stamps: stamps[offset - 1])) == list(
             enumerate(stamps, 1)
         )
 
@@ -268,9 +268,9 @@ def test_what_comes_during_the_search_lends_its_stamp_to_none(pair):
         now_ns, segments = time.perf_counter_ns(), read(reader)
         if len(segments) == 2:
             break
-    (_, one), (_, two) = segments
-    assert (one.blurred, one.t_ns < now_ns - 1_000_000) == (False, True)
-    assert (two.blurred, two.late_ns) == (True, None)
+    (_, first), (_, second) = segments
+    assert (first.blurred, first.t_ns < now_ns - 1_000_000) == (False, True)
+    assert (second.blurred, second.late_ns) == (True, None)
 
 
 @needs_stamps

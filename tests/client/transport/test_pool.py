@@ -60,9 +60,9 @@ def test_an_answer_says_when_it_came(serve, over):
             await response.stream.deliver(lambda piece, arrival: pieces.append((piece, arrival)))
         return response.extensions["arrival"], pieces
 
-    came, [(piece, arrival)] = asyncio.run(run())
-    assert (piece, arrival.t_ns >= came.t_ns > 0) == (b"hello", True)
-    assert (came.late_ns is not None) == (sys.platform == "linux")
+    head, [(piece, arrival)] = asyncio.run(run())
+    assert (piece, arrival.t_ns >= head.t_ns > 0) == (b"hello", True)
+    assert (head.late_ns is not None) == (sys.platform == "linux")
 
 
 def test_a_trace_follows_the_request(serve, over):

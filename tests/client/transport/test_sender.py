@@ -29,11 +29,11 @@ def answer(sent: httpx.Request) -> httpx.Response:
     return httpx.Response(200, headers={"content-type": "text/event-stream"}, content=pieces())
 
 
-@pytest.mark.parametrize("asked", [STREAM, WHOLE], ids=["stream", "whole"])
-def test_a_transport_of_the_users_tests_answers(caller, connect, asked):
+@pytest.mark.parametrize("question", [STREAM, WHOLE], ids=["stream", "whole"])
+def test_a_transport_of_the_users_tests_answers(caller, connect, question):
     seen = []
     transport = httpx.MockTransport(lambda sent: seen.append(sent) or answer(sent))
-    reply = caller.send(connect("http://nowhere.test", transport=transport), asked)
+    reply = caller.send(connect("http://nowhere.test", transport=transport), question)
     assert (reply.text, reply.complete) == ("Hello", True)
     assert (reply.timing.clock, reply.timing.exact_share, reply.timing.late_max_ms) == ("user", None, None)
     assert seen[0].headers["authorization"] == f"Bearer {KEY}"
@@ -97,19 +97,19 @@ def test_a_transport_that_breaks_a_promise_is_an_error_of_ours(connect):
         client.send(WHOLE)
 
 
-@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("default", [True, False])
 @pytest.mark.parametrize("coding", ["gzip", "x-gzip", "deflate"])
-def test_a_packed_body_is_unpacked(serve, connect, own, coding):
+def test_a_packed_body_is_unpacked(serve, connect, default, coding):
     """Also in a coding that httpx decodes, and gzip of several members that httpx (0.28) does not."""
     text = b"".join(sse_stream("web", "Hel", "lo"))
     parts = [text[:100], text[100:]]
     packed = zlib.compress(text) if coding == "deflate" else b"".join(map(gzip.compress, parts))
     server = serve([head(200, content_type="text/event-stream", content_encoding=coding) + packed, Action.CLOSE])
-    client = connect(server, transport=None if own else httpx.AsyncHTTPTransport(), retries=ONCE)
+    client = connect(server, transport=None if default else httpx.AsyncHTTPTransport(), retries=ONCE)
     assert client.send(STREAM).text == "Hello"
 
 
-@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("default", [True, False])
 @pytest.mark.parametrize(
     ("coding", "packed", "message"),
     [
@@ -118,9 +118,9 @@ def test_a_packed_body_is_unpacked(serve, connect, own, coding):
         ("br", b"whatever", "'br', which nobody asked for"),
     ],
 )
-def test_a_body_that_cannot_be_unpacked_is_an_error_in_words(serve, connect, own, coding, packed, message):
+def test_a_body_that_cannot_be_unpacked_is_an_error_in_words(serve, connect, default, coding, packed, message):
     """And no memory is filled by one that is small as long as it is packed."""
     server = serve(whole(packed, content_encoding=coding))
-    client = connect(server, transport=None if own else httpx.AsyncHTTPTransport(), retries=ONCE)
+    client = connect(server, transport=None if default else httpx.AsyncHTTPTransport(), retries=ONCE)
     with pytest.raises(StreamInterrupted, match=message):
         client.send(WHOLE)
