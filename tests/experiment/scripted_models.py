@@ -28,8 +28,8 @@ def service(answering: Answering, judging: Judging = lambda _: "") -> FaultServe
     def choose(request: Received) -> Script:
         body = json.loads(request.body)
         system = next((message["content"] for message in body["messages"] if message["role"] == "system"), "")
-        asked = body["messages"][-1]["content"]
-        answer = judging(shown(asked)) if "Reply with one JSON object" in asked else answering(system, asked)
+        prompt = body["messages"][-1]["content"]
+        answer = judging(shown(prompt)) if "Reply with one JSON object" in prompt else answering(system, prompt)
         counts = {"usage": {"prompt_tokens": 100, "completion_tokens": 10}}
         return answer if not isinstance(answer, str) else whole(wire_payloads.body("chat", answer) | counts)
 
@@ -44,16 +44,16 @@ def experiment(client: famnb.Client, prompts: Any, *variants: str, **options: An
     return exp
 
 
-def answer(system: str, asked: str) -> str:
+def answer(system: str, prompt: str) -> str:
     """An answer that is as long as its variant says."""
-    return asked * len(system)
+    return prompt * len(system)
 
 
 def verdict(winner: str) -> str:
     return json.dumps({"reason": "so", "winner": winner})
 
 
-def longer(asked: dict[str, str]) -> str:
+def longer(fields: dict[str, str]) -> str:
     """A judge that likes the longer answer, wherever it stands."""
-    a, b = len(asked["answer A"]), len(asked["answer B"])
+    a, b = len(fields["answer A"]), len(fields["answer B"])
     return verdict("A" if a > b else "B" if b > a else "tie")

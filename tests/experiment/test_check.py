@@ -9,8 +9,8 @@ from tests.support.experiment_frames import frame, spread
 
 
 def check(rows: pd.DataFrame, **limits) -> CheckResult:
-    given = {"max": None, "min": None, "slo": None, "failed": "zero", "level": 0.95} | limits
-    return check_limits(rows, **given)
+    options = {"max": None, "min": None, "slo": None, "failed": "zero", "level": 0.95} | limits
+    return check_limits(rows, **options)
 
 
 def outcomes(result: CheckResult) -> dict[str, str]:

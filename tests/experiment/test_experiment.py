@@ -112,15 +112,15 @@ def test_calls_go_on_while_the_ledger_is_locked_and_none_is_lost(client, locked)
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"concurrency": 0}, "concurrency: expected an integer of at least 1"),
         ({"budget_usd": -1}, "budget_usd: expected an amount in USD of 0 or more, got -1"),
         ({"budget_usd": "much"}, "budget_usd: expected"),
     ],
 )
-def test_a_senseless_setting_is_refused_before_the_first_call(client, prices, wrong, said):
-    with pytest.raises(InvalidRequest, match=said):
+def test_a_senseless_setting_is_refused_before_the_first_call(client, prices, wrong, message):
+    with pytest.raises(InvalidRequest, match=message):
         small_experiment(client).run(**wrong)
     assert len(client.ledger) == 0
 

@@ -70,14 +70,14 @@ def test_a_forecast_multiplies_what_past_calls_took(prices):
     plan = cells(models=["fam-2-5-pro"])
     calls = past(200)
     found = forecast(plan, calls, concurrency=1)
-    given = sum(input_chars(cell.request) for cell in plan) * 30 / 120
+    tokens = sum(input_chars(cell.request) for cell in plan) * 30 / 120
     output = 10 * calls["output_tokens"].clip(upper=400).mean()
-    assert found.total.input_tokens.value == pytest.approx(given)
+    assert found.total.input_tokens.value == pytest.approx(tokens)
     assert found.total.output_tokens.value == pytest.approx(output, rel=0.03)
-    assert found.total.cost_usd.value == pytest.approx(given * 1e-6 + output * 4e-6, rel=0.03)
+    assert found.total.cost_usd.value == pytest.approx(tokens * 1e-6 + output * 4e-6, rel=0.03)
     assert found.wall_s.value == pytest.approx(10 * calls["e2e_s"].mean(), rel=0.03)
-    for each in (found.total.output_tokens, found.total.cost_usd, found.wall_s):
-        assert each.low < each.value < each.high
+    for estimate in (found.total.output_tokens, found.total.cost_usd, found.wall_s):
+        assert estimate.low < estimate.value < estimate.high
     assert found.total.cost_usd.high < float(found.total.ceiling_usd)
 
 
@@ -162,11 +162,11 @@ def test_the_history_is_that_of_the_same_settings_and_falls_back_step_by_step():
     plan = cells(models=["fam-2-5-pro"])
     same = settings_digest("messages", plan[0].request.body())
     steps = [past(9, model="fam-2-5-mini"), past(8, endpoint="chat"), past(7), past(6, settings=same)]
-    told = []
+    histories = []
     for until in (1, 2, 3, 4):
         line = forecast(plan, pd.concat(steps[:until]), concurrency=1).lines[0]
-        told.append((line.history, line.output_tokens.n))
-    assert told == [
+        histories.append((line.history, line.output_tokens.n))
+    assert histories == [
         ("none", 0),
         ("the same model", 8),
         ("the same model and endpoint", 7),
@@ -241,17 +241,17 @@ def test_intervals_hold_the_truth_at_their_rate(n, prices):
     plan = cells(30, models=["fam-2-5-pro"], max_tokens=4000)
     truth, runs = np.random.default_rng(1), 50
     inside = {"output": 0, "cost": 0, "wall": 0}
-    given = sum(input_chars(cell.request) for cell in plan) * 30 / 120
+    tokens = sum(input_chars(cell.request) for cell in plan) * 30 / 120
     for run in range(runs):
         found = forecast(plan, past(n, seed=run), concurrency=1, seed=run)
         output, took = truth.lognormal(5, 0.4, 30).round().sum(), truth.lognormal(0, 0.4, 30).sum()
-        cost = given * 1e-6 + output * 4e-6
-        for name, each, true in (
+        cost = tokens * 1e-6 + output * 4e-6
+        for name, estimate, true in (
             ("output", found.total.output_tokens, output),
             ("cost", found.total.cost_usd, cost),
             ("wall", found.wall_s, took),
         ):
-            inside[name] += each.low <= true <= each.high
+            inside[name] += estimate.low <= true <= estimate.high
     # 95 %, less three standard errors of a count; few calls cannot show how skewed their kind is.
     least = runs * 0.95 - 3 * math.sqrt(runs * 0.95 * 0.05) - (3 if n < 10 else 0)
     assert min(inside.values()) >= least, inside

@@ -106,7 +106,7 @@ def test_alike_in_cost_nothing_is_beaten_and_what_is_faster_is_clear(slower: flo
 @pytest.mark.full
 def test_what_is_true_is_found_with_many_prompts() -> None:
     found = [standings(answers((1, 1.6), (1.6, 1), (1.6, 2.4), seed=seed, prompts=60)) for seed in range(20)]
-    assert np.mean([one == ["clear", "clear", "beaten"] for one in found]) > 0.8
+    assert np.mean([result == ["clear", "clear", "beaten"] for result in found]) > 0.8
 
 
 def test_what_is_not_worse_by_more_than_the_margin_does_not_keep_another_from_beating_it() -> None:

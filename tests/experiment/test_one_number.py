@@ -68,7 +68,7 @@ def places(ledger, reply):
     ],
 )
 def test_the_cost_of_the_same_calls_is_one_text(recorded, fields, amount):
-    said = places(*recorded(**fields))
+    texts = places(*recorded(**fields))
     # A cell of a table has no room for the space.
     short = amount.replace("≈ ", "≈")
-    assert {name: text for name, text in said.items() if amount not in text and short not in text} == {}
+    assert {name: text for name, text in texts.items() if amount not in text and short not in text} == {}

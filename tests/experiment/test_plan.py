@@ -53,15 +53,15 @@ def test_a_plan_is_a_row_a_cell(client):
 @given(seed=st.integers(-5, 5), repeats=st.integers(1, 3), warmup=st.integers(0, 2))
 def test_every_block_of_a_prompt_and_a_repeat_holds_every_variant(seed: int, repeats: int, warmup: int):
     """So that drift hits all alike; the repeats follow one another, and warm-ups come first."""
-    made = cells(seed=seed, repeats=repeats, warmup=warmup)
-    warm, measured = made[: warmup * len(GRID)], made[warmup * len(GRID) :]
+    plan = cells(seed=seed, repeats=repeats, warmup=warmup)
+    warm, measured = plan[: warmup * len(GRID)], plan[warmup * len(GRID) :]
     assert all(cell.warmup for cell in warm)
     assert not any(cell.warmup for cell in measured)
     blocks = [measured[at : at + len(GRID)] for at in range(0, len(measured), len(GRID))]
-    assert all({cell.variant.label for cell in block} == {each.label for each in GRID} for block in blocks)
+    assert all({cell.variant.label for cell in block} == {variant.label for variant in GRID} for block in blocks)
     assert all(len({(cell.prompt.id, cell.repeat) for cell in block}) == 1 for block in blocks)
     assert [block[0].repeat for block in blocks] == [repeat for repeat in range(repeats) for _ in "abcd"]
-    assert len({cell.key for cell in made}) == len(made) == (repeats * 4 + warmup) * len(GRID)
+    assert len({cell.key for cell in plan}) == len(plan) == (repeats * 4 + warmup) * len(GRID)
 
 
 def test_the_order_follows_from_the_seed_alone():
@@ -75,7 +75,7 @@ def test_the_order_follows_from_the_seed_alone():
 def test_a_cell_stays_the_same_when_others_come_and_go():
     """Its key is of its content: more prompts, more repeats or other labels do not change it."""
     few = {cell.key for cell in cells(repeats=1, prompts=["a"])}
-    renamed = parse_variants({f"v{at}": each.fields for at, each in enumerate(GRID)}, shared={})
+    renamed = parse_variants({f"v{at}": variant.fields for at, variant in enumerate(GRID)}, shared={})
     assert few < {cell.key for cell in cells()}
     assert few == {
         cell.key for cell in plan_cells(parse_prompts(["a"]), renamed, repeats=1, warmup=0, seed=9, shared={})
@@ -107,28 +107,28 @@ def test_a_plans_key_equals_the_recorded_calls_key(client):
 
 
 @pytest.mark.parametrize(
-    ("prompts", "variants", "said"),
+    ("prompts", "variants", "message"),
     [
         (["same", "same"], None, "prompts 'p1' and 'p2' are the same; ask one of them more often with repeats="),
         (["a"], {"x": {}, "y": {"model": "fam-2-5-pro"}}, "variants 'x' and 'y' send the same request"),
     ],
 )
-def test_two_cells_that_are_one_request_are_refused(client, prompts, variants, said):
-    with pytest.raises(InvalidRequest, match=said):
+def test_two_cells_that_are_one_request_are_refused(client, prompts, variants, message):
+    with pytest.raises(InvalidRequest, match=message):
         famnb.Experiment(prompts, variants, name="twice", client=client).plan()
 
 
 def test_what_an_endpoint_carries_only_nearly_is_said_once(client):
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         famnb.Experiment(
             ["a", "b"], famnb.grid(endpoint=["web", "messages"], thinking=[64, 128]), name="w", client=client
         )
-    assert ["nearest reasoning effort" in str(each.message) for each in said] == [True, True]
+    assert ["nearest reasoning effort" in str(warning.message) for warning in caught] == [True, True]
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"name": " "}, "name: expected a name"),
         ({"repeats": 0}, "repeats: expected an integer of at least 1, got 0"),
@@ -138,6 +138,6 @@ def test_what_an_endpoint_carries_only_nearly_is_said_once(client):
         ({"temprature": 1}, "temprature: no endpoint has such a field"),
     ],
 )
-def test_a_senseless_setting_is_refused_at_once(client, wrong, said):
-    with pytest.raises(InvalidRequest, match=said):
+def test_a_senseless_setting_is_refused_at_once(client, wrong, message):
+    with pytest.raises(InvalidRequest, match=message):
         famnb.Experiment("Hi", **{"name": "n", "client": client, **wrong})

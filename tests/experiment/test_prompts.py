@@ -16,7 +16,7 @@ TEMPLATE = "Name {n} dishes of {city}."
 
 def test_a_list_of_texts_is_taken_as_it_is():
     found = parse_prompts(["Why?", 'Write {"a": 1} and {this}.'])
-    assert [(each.id, each.text) for each in found] == [("p1", "Why?"), ("p2", 'Write {"a": 1} and {this}.')]
+    assert [(prompt.id, prompt.text) for prompt in found] == [("p1", "Why?"), ("p2", 'Write {"a": 1} and {this}.')]
 
 
 WRITERS = {
@@ -63,7 +63,7 @@ def test_what_scorers_need_is_kept_and_not_asked():
 
 
 @pytest.mark.parametrize(
-    ("source", "template", "said"),
+    ("source", "template", "message"),
     [
         (ROWS, "Dishes of {town}, {n} in {city}", r"prompts, row 1: no value for the slot \{town\}; it has city, n"),
         (ROWS, "Dishes of {city}", r"prompts, row 1: the value 'n' has no slot \{n\}.*keep=\['n'\]"),
@@ -84,13 +84,13 @@ def test_what_scorers_need_is_kept_and_not_asked():
         (pd.DataFrame([["a", "b"]], columns=["prompt", "prompt"]), None, "the column 'prompt' occurs 2 times"),
     ],
 )
-def test_a_row_that_makes_no_prompt_is_named(source, template, said):
-    with pytest.raises(InvalidRequest, match=said):
+def test_a_row_that_makes_no_prompt_is_named(source, template, message):
+    with pytest.raises(InvalidRequest, match=message):
         parse_prompts(source, template=template)
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         ("a.csv", "prompt,expected\nHi,1\nHo\n", "a.csv, line 3: expected 2 values"),
         ("a.jsonl", '{"prompt": "Hi"}\n{"prompt": \n', "a.jsonl, line 2: not JSON"),
@@ -108,18 +108,18 @@ def test_a_row_that_makes_no_prompt_is_named(source, template, said):
         ("a.xlsx", "prompt", "a.xlsx: cannot be read"),
     ],
 )
-def test_a_line_of_a_file_that_makes_no_prompt_is_named(tmp_path: Path, name, text, said):
+def test_a_line_of_a_file_that_makes_no_prompt_is_named(tmp_path: Path, name, text, message):
     (tmp_path / name).write_text(text, encoding="latin-1")
-    with pytest.raises(InvalidRequest, match=said):
+    with pytest.raises(InvalidRequest, match=message):
         parse_prompts(tmp_path / name)
 
 
 def test_an_empty_value_of_a_csv_file_is_a_missing_one_as_it_is_in_a_frame(tmp_path: Path):
     file = tmp_path / "a.csv"
     file.write_text("id,prompt,expected\n,2 + 2?,4\n,Why?,\n,,\n")
-    assert [(each.id, dict(each.slots)) for each in parse_prompts(file)] == [("p1", {"expected": "4"}), ("p2", {})]
+    assert [(row.id, dict(row.slots)) for row in parse_prompts(file)] == [("p1", {"expected": "4"}), ("p2", {})]
     file.write_text('city\nLyon\n""\n')
-    assert [each.text for each in parse_prompts(file, template="In {city}?")] == ["In Lyon?"]
+    assert [row.text for row in parse_prompts(file, template="In {city}?")] == ["In Lyon?"]
     file.write_text("city,n\nLyon,1\n,2\n")
     with pytest.raises(InvalidRequest, match=r"a.csv, line 3: no value for the slot \{city\}"):
         parse_prompts(file, template="{n} in {city}?")
@@ -134,4 +134,4 @@ def test_a_value_of_a_csv_file_may_be_as_long_as_a_context(tmp_path: Path):
 
 def test_a_count_in_a_frame_with_missing_values_stays_a_count():
     frame = pd.DataFrame({"prompt": ["2 + 2?", "Why?"], "expected": [4, None]})
-    assert [dict(each.slots) for each in parse_prompts(frame)] == [{"expected": 4}, {}]
+    assert [dict(prompt.slots) for prompt in parse_prompts(frame)] == [{"expected": 4}, {}]

@@ -159,4 +159,4 @@ def test_a_report_replaces_the_file_or_leaves_it(experiment, tmp_path):
     (path.parent / "folder.html").mkdir()
     with pytest.raises(OSError):
         experiment().report(path.parent / "folder.html")
-    assert sorted(each.name for each in path.parent.iterdir()) == ["folder.html", "report.html"]
+    assert sorted(file.name for file in path.parent.iterdir()) == ["folder.html", "report.html"]

@@ -118,8 +118,8 @@ def test_a_prompt_that_expects_nothing_has_no_score(scorer: Scorer):
 def test_what_a_score_comes_from_is_said_in_words():
     prompt = Prompt("p1", "?", {"expected": "42"})
     details = [
-        apply_scorer(one, make_reply('{"total": "x"}'), prompt).detail
-        for one in (
+        apply_scorer(scorer, make_reply('{"total": "x"}'), prompt).detail
+        for scorer in (
             scorers.exact(),
             scorers.schema(FORM),
             scorers.schema(Invoice),
@@ -162,7 +162,7 @@ def test_a_scorer_that_cannot_be_is_refused_at_once(make: Callable[[], object], 
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("value", "words"),
     [
         ([scorers.exact(), scorers.exact("a")], "the name 'exact' occurs twice"),
         ([3], "expected one of famnb.scorers, a function, or an object with `name` and `score`; got 3"),
@@ -173,6 +173,6 @@ def test_a_scorer_that_cannot_be_is_refused_at_once(make: Callable[[], object], 
         ([scorers.exact(name="")], "expected scorers with names.*got ''"),
     ],
 )
-def test_an_experiment_refuses_what_is_no_scorer_and_a_name_twice(client: famnb.Client, given, words):
+def test_an_experiment_refuses_what_is_no_scorer_and_a_name_twice(client: famnb.Client, value, words):
     with pytest.raises(InvalidRequest, match=words):
-        famnb.Experiment("?", name="x", client=client, scorers=given)
+        famnb.Experiment("?", name="x", client=client, scorers=value)

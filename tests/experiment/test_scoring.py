@@ -18,7 +18,7 @@ from tests.experiment.scripted_models import Serve, experiment
 @pytest.fixture
 def talker(serve: Serve) -> famnb.Client:
     """A client of a service that answers `loud` in capitals, `quiet` does not."""
-    return serve(lambda system, asked: asked.upper() if system == "loud" else asked)[0]
+    return serve(lambda system, prompt: prompt.upper() if system == "loud" else prompt)[0]
 
 
 PROMPTS = [{"prompt": "one", "expected": "ONE"}, {"prompt": "two", "expected": "two"}]

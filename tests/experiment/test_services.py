@@ -38,8 +38,8 @@ def elsewhere(tmp_path):
         return clients[-1]
 
     yield make
-    for each in (*clients, *servers):
-        each.close()
+    for resource in (*clients, *servers):
+        resource.close()
 
 
 def answer(request):
@@ -153,7 +153,7 @@ def test_one_model_at_two_services_is_compared_by_the_clients_names(elsewhere, c
     frame = exp.frame()
     addresses = {name: set(rows["url"]) for name, rows in frame.groupby("client")}
     assert addresses == {
-        name: {f"{each.base_url('messages')}/v1/messages"} for name, each in (("old", old), ("new", new))
+        name: {f"{service.base_url('messages')}/v1/messages"} for name, service in (("old", old), ("new", new))
     }
     assert exp.run().skipped == 8
     assert exp.forecast().remaining == 0

@@ -12,7 +12,7 @@ MODELS = ["fam-2-5-pro", "fam-mini"]
 
 def test_a_grid_is_every_combination_labelled_by_what_varies():
     found = famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint="messages", temperature=[0, 1])
-    assert [each.label for each in found] == [
+    assert [variant.label for variant in found] == [
         "fam-2-5-pro, temperature=0",
         "fam-2-5-pro, temperature=1",
         "fam-2-5-mini, temperature=0",
@@ -23,14 +23,14 @@ def test_a_grid_is_every_combination_labelled_by_what_varies():
 
 
 def test_a_range_of_numpy_is_varied_like_a_list():
-    made = parse_variants(famnb.grid(max_tokens=np.arange(16, 48, 16), model=np.array(["fam-2-5-pro"])), shared={})
-    assert [each.fields for each in made] == [{"max_tokens": n, "model": "fam-2-5-pro"} for n in (16, 32)]
+    variants = parse_variants(famnb.grid(max_tokens=np.arange(16, 48, 16), model=np.array(["fam-2-5-pro"])), shared={})
+    assert [variant.fields for variant in variants] == [{"max_tokens": n, "model": "fam-2-5-pro"} for n in (16, 32)]
 
 
 def test_long_values_that_look_alike_are_numbered():
     first, second = famnb.grid(system=["You are a helpful assistant who likes cats.", "x" * 300])
     assert len(first.label) < 60 > len(second.label)
-    labels = [each.label for each in famnb.grid(system=["x" * 300 + "a", "x" * 300 + "b"])]
+    labels = [variant.label for variant in famnb.grid(system=["x" * 300 + "a", "x" * 300 + "b"])]
     assert labels[0] != labels[1]
 
 
@@ -40,7 +40,7 @@ def test_combinations_can_be_dropped_by_a_rule():
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"temprature": [0]}, "temprature: no endpoint has such a field; did you mean 'temperature'"),
         ({"max_output_token": [9]}, "did you mean 'max_output_tokens'"),
@@ -53,8 +53,8 @@ def test_combinations_can_be_dropped_by_a_rule():
         ({"model": "fam-mini", "where": lambda _: False}, "no combination is left"),
     ],
 )
-def test_what_no_endpoint_would_take_is_refused(fields, said):
-    with pytest.raises(InvalidRequest, match=said):
+def test_what_no_endpoint_would_take_is_refused(fields, message):
+    with pytest.raises(InvalidRequest, match=message):
         parse_variants(famnb.grid(**fields), shared={})
 
 
@@ -71,7 +71,7 @@ def test_the_fields_of_all_requests_count_when_variants_are_checked():
 
 
 @pytest.mark.parametrize(
-    ("given", "place"),
+    ("value", "position"),
     [
         ("fam-2-5-pro", ""),
         (["fam-2-5-pro"], r"\[0\]"),
@@ -80,14 +80,14 @@ def test_the_fields_of_all_requests_count_when_variants_are_checked():
         (5, ""),
     ],
 )
-def test_what_is_no_variant_is_refused_by_its_place(given, place):
-    with pytest.raises(InvalidRequest, match=rf"variants{place}: expected what famnb.grid.*\[{{'model'.*; got"):
-        parse_variants(given, shared={})
+def test_what_is_no_variant_is_refused_by_its_place(value, position):
+    with pytest.raises(InvalidRequest, match=rf"variants{position}: expected what famnb.grid.*\[{{'model'.*; got"):
+        parse_variants(value, shared={})
 
 
 def test_a_variant_in_a_list_may_have_a_label_of_its_own():
-    made = parse_variants([{"label": "cold", "temperature": 0}, {"temperature": 1}], shared={})
-    assert [(one.label, dict(one.fields)) for one in made] == [
+    variants = parse_variants([{"label": "cold", "temperature": 0}, {"temperature": 1}], shared={})
+    assert [(variant.label, dict(variant.fields)) for variant in variants] == [
         ("cold", {"temperature": 0}),
         ("temperature=1", {"temperature": 1}),
     ]

@@ -24,8 +24,8 @@ from tests.experiment.scripted_models import Serve, answer, experiment, longer
 @functools.cache
 def cells_of(prompts: int, variants: int, repeats: int) -> tuple[Cell, ...]:
     """The cells of a plan."""
-    settings = {f"v{place}": {"temperature": place / 10} for place in range(variants)}
-    return make_plan([f"q{place}" for place in range(prompts)], settings, repeats=repeats, warmup=1)
+    settings = {f"v{index}": {"temperature": index / 10} for index in range(variants)}
+    return make_plan([f"q{index}" for index in range(prompts)], settings, repeats=repeats, warmup=1)
 
 
 def vote(left: Cell, right: Cell, winner: str, voter: str = "") -> RecordedVote:
@@ -56,9 +56,9 @@ def test_no_side_and_no_order_is_favoured():
 
 def test_votes_of_people_count_as_given_and_skips_not_at_all():
     first, second, *rest = cells_of(2, 2, 1)[2:]
-    given = [vote(first, second, "left"), vote(*rest, "tie"), vote(second, first, "skip", "ann")]
-    given.append(RecordedVote(experiment="x", voter="", left_cell="gone", right_cell=first.key, winner="left"))
-    found = votes.duels(given, (first, second, *rest))
+    ballots = [vote(first, second, "left"), vote(*rest, "tie"), vote(second, first, "skip", "ann")]
+    ballots.append(RecordedVote(experiment="x", voter="", left_cell="gone", right_cell=first.key, winner="left"))
+    found = votes.duels(ballots, (first, second, *rest))
     assert votes.shares(found) == {first.key: 1, second.key: 0, rest[0].key: 0.5, rest[1].key: 0.5}
 
 
@@ -91,17 +91,17 @@ def test_what_is_claimed_is_what_the_votes_carry():
 
 def test_what_is_clear_alone_is_not_claimed_as_the_best_of_many():
     """The first of a ranking is there by chance too; Holm's adjustment for all it is compared with leaves nothing."""
-    given = [("a", name, winner) for name in "bcde" for winner in ["a"] * 21 + [name] * 9]
-    ranking = stats.bradley_terry(given)
+    ballots = [("a", name, winner) for name in "bcde" for winner in ["a"] * 21 + [name] * 9]
+    ranking = stats.bradley_terry(ballots)
     found = votes.ranking_sentences(ranking)
     assert all("not enough for one of 4 comparisons" in line for line in found)
-    two = stats.bradley_terry([vote for vote in given if "b" in vote])
+    two = stats.bradley_terry([vote for vote in ballots if "b" in vote])
     assert votes.ranking_sentences(two) == ["a is chosen over b in 70% of cases (95% interval 52% to 84%)."]
 
 
 def test_votes_stand_in_frames_beside_cost_and_latency(serve: Serve):
     """One row a vote; a score a cell for the Pareto plot; a ranking of all people, or of one."""
-    talker, _ = serve(lambda system, asked: f"{system}: {asked}")
+    talker, _ = serve(lambda system, prompt: f"{system}: {prompt}")
     exp = experiment(talker, ["a", "b", "c"], "good", "bad")
     assert "score_votes" not in exp.frame()
     assert list(exp.votes().dtypes.astype(str).unique()) == ["string", "Int64", "datetime64[us, UTC]"]
@@ -125,11 +125,11 @@ def test_votes_stand_in_frames_beside_cost_and_latency(serve: Serve):
     assert all(f"{name} (n=3)" in alt for name in ("good", "bad"))
 
 
-def judge_all(asked: dict[str, str]) -> str:
+def judge_all(fields: dict[str, str]) -> str:
     """A judge that likes the longer answer, whatever it is asked for."""
-    if "answer A" in asked:
-        return longer(asked)
-    grade = {"reason": "so", "grade": len(asked["answer"])}
+    if "answer A" in fields:
+        return longer(fields)
+    grade = {"reason": "so", "grade": len(fields["answer"])}
     return json.dumps({**grade, "right": grade})
 
 
@@ -187,13 +187,13 @@ def judge_and_people(rng: random.Random, *, voted: int, prompts: int) -> tuple[l
 @pytest.mark.full
 def test_a_share_is_corrected_by_people_who_voted_on_some_of_its_pairs() -> None:
     """The judge says 67 %, the truth is 50 %, which the corrected interval holds in 95 of 100 samples."""
-    held = 0
+    hits = 0
     for seed in range(200):
         verdicts, people = judge_and_people(random.Random(seed), voted=30, prompts=90)
         (share,) = votes.agree_with_people("it", verdicts, people).shares
-        held += share.corrected.low <= 0.5 <= share.corrected.high
+        hits += share.corrected.low <= 0.5 <= share.corrected.high
         assert abs(share.judged - 2 / 3) < 0.2
-    assert 0.92 <= held / 200 <= 0.99
+    assert 0.92 <= hits / 200 <= 0.99
 
 
 def test_too_few_votes_correct_nothing_and_that_is_said() -> None:
