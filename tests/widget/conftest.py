@@ -34,9 +34,9 @@ def stream() -> ScriptedStream:
 @pytest.fixture
 def outputs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
     """What composers and boards put into their outputs, in order."""
-    made: list[dict[str, str]] = []
-    monkeypatch.setattr("famnb.widget.runtime.output.Output.replace", lambda _self, bundle: made.append(bundle))
-    return made
+    bundles: list[dict[str, str]] = []
+    monkeypatch.setattr("famnb.widget.runtime.output.Output.replace", lambda _self, bundle: bundles.append(bundle))
+    return bundles
 
 
 _numbers = itertools.count(1)

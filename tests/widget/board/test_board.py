@@ -74,7 +74,7 @@ def test_a_pane_that_fails_leaves_the_others(server: famnb.service.Server, clien
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("panes", "words"),
     [
         (
             [{"endpoint": "messages"}, {"model": "fam-mini", "temprature": 1}],
@@ -93,9 +93,9 @@ def test_a_pane_that_fails_leaves_the_others(server: famnb.service.Server, clien
         ([], "variants: there are none"),
     ],
 )
-def test_settings_that_no_request_can_have_are_refused_before_any_call(client: famnb.Client, given: object, words: str):
+def test_settings_that_no_request_can_have_are_refused_before_any_call(client: famnb.Client, panes: object, words: str):
     with pytest.raises(famnb.InvalidRequest, match=words):
-        Board(client, given)
+        Board(client, panes)
 
 
 def test_without_variants_two_models_are_compared_and_what_is_no_client_is_refused(client: famnb.Client):
@@ -105,25 +105,25 @@ def test_without_variants_two_models_are_compared_and_what_is_no_client_is_refus
 
 
 def test_a_second_send_while_streaming_sends_nothing():
-    made = []
+    streams = []
 
     def start(request: famnb.MessagesRequest, *, labels: dict[str, str]) -> object:
-        made.append(ScriptedStream())
-        return made[-1]
+        streams.append(ScriptedStream())
+        return streams[-1]
 
     client = Client(base_url="http://127.0.0.1:9", api_key="k")
     client.engine.start = start
     board = Board(client, {"a": {}, "b": {}}, prompt="Hi")
     send_prompt(board, "Hi")
     send_prompt(board, "Hi")
-    assert len(made) == 2
+    assert len(streams) == 2
     board.stop("b")
-    assert [stream.stopped for stream in made] == [False, True]
+    assert [stream.stopped for stream in streams] == [False, True]
     board.stop()
-    assert [stream.stopped for stream in made] == [True, True]
+    assert [stream.stopped for stream in streams] == [True, True]
     with pytest.raises(KeyError, match="there is no pane 'c'; there are 'a', 'b'"):
         board.stop("c")
-    for stream in made:
+    for stream in streams:
         stream.end(status="cancelled")
     end_round(board)
 
@@ -283,7 +283,7 @@ def test_an_answer_is_edited_and_the_chat_goes_on_from_that(client: famnb.Client
     """The answer as it came stays; what the other panes have said is their own."""
     board = Board(client, PAIR, prompt="Who are you?")
     board.submit()
-    came = end_round(board).replies["small"].text
+    answer = end_round(board).replies["small"].text
     receive(board, "edit_answer", pane="p1", text="I am **Ada**.")
     assert board.read_answer("small") == "I am **Ada**."
     assert "edited by hand" in board.saved()["text/plain"]
@@ -295,6 +295,6 @@ def test_an_answer_is_edited_and_the_chat_goes_on_from_that(client: famnb.Client
     board.submit()
     end_round(board).edit_answer("small", "No.")
     board.show_version("small", 1)
-    assert board.replies["small"].text == came
+    assert board.replies["small"].text == answer
     with pytest.raises(famnb.UnknownName, match="there is no pane 'none'"):
         board.edit_answer("none", "No.")

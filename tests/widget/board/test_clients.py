@@ -42,10 +42,10 @@ def test_each_pane_of_a_grid_asks_its_own_client(clients: dict[str, famnb.Client
 def test_the_frame_has_the_calls_of_every_client_s_ledger(vendor_service: famnb.service.Server, tmp_path: Path):
     options = {"base_url": vendor_service.url, "api_key": vendor_service.key}
     with (
-        famnb.Client(profile="openai", ledger=tmp_path / "a.sqlite", **options) as one,
+        famnb.Client(profile="openai", ledger=tmp_path / "a.sqlite", **options) as client,
         famnb.Client(profile="anthropic", ledger=tmp_path / "b.sqlite", **options) as other,
     ):
-        board = Board(one, {"b": {"client": other}, "a": {}}, prompt="Why?")
+        board = Board(client, {"b": {"client": other}, "a": {}}, prompt="Why?")
         assert board.frame().empty
         board.submit()
         board.wait(60)
@@ -57,9 +57,9 @@ def test_the_frame_has_the_calls_of_every_client_s_ledger(vendor_service: famnb.
 
 def test_each_pane_s_form_has_the_fields_of_its_own_service(clients: dict[str, famnb.Client]):
     board = Board(clients["openai"], {"own": {"endpoint": "chat"}, "other": {"client": clients["openrouter"]}})
-    own, other = ({field.key for group in pane.form.groups for field in group.fields} for pane in view_of(board).panes)
-    assert "max_completion_tokens" in own
-    assert ("provider" in own, "provider" in other) == (False, True)
+    keys, other = ({field.key for group in pane.form.groups for field in group.fields} for pane in view_of(board).panes)
+    assert "max_completion_tokens" in keys
+    assert ("provider" in keys, "provider" in other) == (False, True)
     receive(board, "set_field", pane="p2", field="top_k", text="5")
     receive(board, "add")
     board.say("Why?")

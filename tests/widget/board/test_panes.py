@@ -13,7 +13,7 @@ from tests.support.composers import receive, view_of
 PAIR = {"small": {"model": "fam-2-5-mini"}, "large": {"model": "fam-2-5-pro"}}
 
 
-def asked(board: Board) -> list[Any]:
+def bodies_of(board: Board) -> list[Any]:
     """The bodies of the latest round."""
     return [reply.request.body() for reply in board.wait(60).values()]
 
@@ -23,7 +23,7 @@ def test_a_follow_up_goes_on_with_every_pane_s_own_chat(client: famnb.Client):
     board.say("First?")
     first = board.wait(60)
     board.say("Second?")
-    small, large, lost = asked(board)
+    small, large, lost = bodies_of(board)
     for body, label in ((small, "small"), (large, "large")):
         assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user"]
         assert body["messages"][1]["content"][0]["text"] == first[label].text
@@ -31,7 +31,7 @@ def test_a_follow_up_goes_on_with_every_pane_s_own_chat(client: famnb.Client):
     assert "First?" not in str(lost)
     board.new_talk()
     board.say("Third?")
-    assert [len(body["messages"]) for body in asked(board)[:2]] == [1, 1]
+    assert [len(body["messages"]) for body in bodies_of(board)[:2]] == [1, 1]
 
 
 def test_a_pane_that_is_edited_sends_what_its_form_says_and_is_called_so(client: famnb.Client):
@@ -41,7 +41,7 @@ def test_a_pane_that_is_edited_sends_what_its_form_says_and_is_called_so(client:
     receive(board, "set_field", pane="p2", field="model", text="fam-2-5-mini")
     assert board.labels == ("web, max_tokens=77", "mine")
     board.say("Hi?")
-    web, mine = asked(board)
+    web, mine = bodies_of(board)
     assert (web["max_new_tokens"], mine["model"]) == (77, "fam-2-5-mini")
     assert all("Be kind." in str(body) for body in (web, mine))
     receive(board, "set_field", pane="p2", field="temperature", text="9")
@@ -57,9 +57,9 @@ def test_the_code_makes_an_experiment_of_the_same_prompts_and_variants(client, s
     for prompt in ("First?", 'Say "no"\nin {city}.'):
         board.say(prompt)
         board.wait(60)
-    made: dict[str, Any] = {"famnb": famnb}
-    exec(board.code.replace("experiment.forecast()", ""), made)
-    experiment = made["experiment"]
+    scope: dict[str, Any] = {"famnb": famnb}
+    exec(board.code.replace("experiment.forecast()", ""), scope)
+    experiment = scope["experiment"]
     assert [prompt.text for prompt in experiment.prompts] == ["First?", 'Say "no"\nin {city}.']
     assert [variant.label for variant in experiment.variants] == ["small", "large", "thinker"]
     assert experiment.variants[2].fields["thinking"] == 64
@@ -67,10 +67,10 @@ def test_the_code_makes_an_experiment_of_the_same_prompts_and_variants(client, s
     # What was answered and graded is not asked again, wherever it is kept.
     assert experiment.client.ledger.path == client.ledger.path
     rows = {city: famnb.compose("messages", f"Hello {city}", max_tokens=9) for city in ("Oslo", "Rome")}
-    made = {"famnb": famnb}
-    exec(Board(client, rows).code.replace("experiment.forecast()", ""), made)
-    assert [prompt.text for prompt in made["experiment"].prompts] == ["Hello Oslo", "Hello Rome"]
-    assert len(made["experiment"].variants) == 1
+    scope = {"famnb": famnb}
+    exec(Board(client, rows).code.replace("experiment.forecast()", ""), scope)
+    assert [prompt.text for prompt in scope["experiment"].prompts] == ["Hello Oslo", "Hello Rome"]
+    assert len(scope["experiment"].variants) == 1
 
 
 def test_fields_that_ask_has_no_argument_for_are_fields_of_the_variant():

@@ -218,7 +218,7 @@ def test_an_answer_is_edited_and_the_chat_goes_on_from_that(client: Client):
     """Sent in place of what came, also where the service has stored that; the answer as it came stays as a version."""
     composer = Composer(client, endpoint="responses", prompt="Who are you?")
     composer.submit()
-    came = wait_until_idle(composer).reply.text
+    answer = wait_until_idle(composer).reply.text
     receive(composer, "edit_answer", turn=0, text="I am **Ada**.")
     assert (composer.read_answer(0), view_of(composer).turns[0].version_count) == ("I am **Ada**.", 2)
     assert "edited by hand" in composer.saved()["text/plain"]
@@ -227,7 +227,7 @@ def test_an_answer_is_edited_and_the_chat_goes_on_from_that(client: Client):
     assert "previous_response_id" not in body
     assert "I am **Ada**." in str(body["input"])
     composer.switch(0, 0)
-    assert composer.reply.text == came
+    assert composer.reply.text == answer
 
 
 # Calls of before

@@ -91,13 +91,13 @@ def test_a_thinking_budget_turns_thinking_on(client: Client):
         assert composer.request.body()["thinking"]["type"] == "disabled"
 
 
-@pytest.mark.parametrize(("endpoint", "place"), [("web", "response_format"), ("responses", "text.format")])
-def test_a_schema_asks_for_json_by_it(client: Client, endpoint: str, place: str):
+@pytest.mark.parametrize(("endpoint", "path"), [("web", "response_format"), ("responses", "text.format")])
+def test_a_schema_asks_for_json_by_it(client: Client, endpoint: str, path: str):
     """A schema beside the type `text` would be ignored without a word."""
     composer = Composer(client, endpoint=endpoint, prompt="Hi")
     schema = ".json_schema.schema" if endpoint == "web" else ".schema"
-    write_field(composer, place + schema, '{"type": "object"}')
-    assert texts_of(composer).get(f"{place}.type", "") == "json_schema"
+    write_field(composer, path + schema, '{"type": "object"}')
+    assert texts_of(composer).get(f"{path}.type", "") == "json_schema"
 
 
 def test_a_form_asks_a_stream_for_its_usage_and_shows_that(client: Client):

@@ -25,20 +25,20 @@ def answer_with(answer: Callable[[str, str], str]) -> FaultServer:
     """A service that answers as a function of the system text and the prompt says."""
 
     def choose(request: Received) -> Any:
-        system, asked = (each["content"] for each in json.loads(request.body)["messages"])
-        return whole(wire_payloads.body("chat", answer(system, asked)))
+        system, prompt = (message["content"] for message in json.loads(request.body)["messages"])
+        return whole(wire_payloads.body("chat", answer(system, prompt)))
 
     return FaultServer(choose=choose)
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Iterator[Make]:
+def make(tmp_path: Path) -> Iterator[Make]:
     """Runs an experiment of two variants, `one` and `two`, told apart by their system text."""
     with ExitStack() as stack:
 
         def make(
             prompts: list[str],
-            answer: Callable[[str, str], str] = lambda system, asked: f"{asked} by {system}",
+            answer: Callable[[str, str], str] = lambda system, prompt: f"{prompt} by {system}",
             **more: Any,
         ) -> famnb.Experiment:
             server = stack.enter_context(answer_with(answer))
@@ -75,8 +75,8 @@ def words_of(ballot: Ballot) -> str:
     return re.sub(r"<[^>]+>", " ", f"{Encoder().encode(ballot.view())} {ballot.error}")
 
 
-def test_a_pair_is_shown_without_a_word_on_whose_it_is(made: Make):
-    ballot = made(["Why?"], lambda system, _: "sooner" if system == "one" else "later").vote()
+def test_a_pair_is_shown_without_a_word_on_whose_it_is(make: Make):
+    ballot = make(["Why?"], lambda system, _: "sooner" if system == "one" else "later").vote()
     assert status(ballot) == "0 of 1 voted on"
     shown = {re.sub(r"<[^>]+>", "", getattr(pair(ballot), side)).strip() for side in ("left", "right")}
     assert shown == {"sooner", "later"}
@@ -84,8 +84,8 @@ def test_a_pair_is_shown_without_a_word_on_whose_it_is(made: Make):
     assert not re.search(r"\b(one|two|fam-mini|tokens|s)\b|\$", words_of(ballot))
 
 
-def test_every_vote_is_kept_at_once_and_a_ballot_goes_on_where_it_was_left(made: Make):
-    exp = made(["a", "b", "c"])
+def test_every_vote_is_kept_at_once_and_a_ballot_goes_on_where_it_was_left(make: Make):
+    exp = make(["a", "b", "c"])
     first = exp.vote(seed=3)
     press(first, "left")
     press(first, "tie")
@@ -100,8 +100,8 @@ def test_every_vote_is_kept_at_once_and_a_ballot_goes_on_where_it_was_left(made:
     assert exp.vote(seed=4).progress == (3, 3)
 
 
-def test_undo_takes_the_latest_vote_back_and_shows_its_pair(made: Make):
-    exp = made(["a", "b"])
+def test_undo_takes_the_latest_vote_back_and_shows_its_pair(make: Make):
+    exp = make(["a", "b"])
     ballot = exp.vote()
     pairs = [pair(ballot).left]
     press(ballot, "left")
@@ -117,8 +117,8 @@ def test_undo_takes_the_latest_vote_back_and_shows_its_pair(made: Make):
         again.undo()
 
 
-def test_a_choice_made_for_a_pair_that_is_gone_is_no_vote(made: Make):
-    exp = made(["a", "b"])
+def test_a_choice_made_for_a_pair_that_is_gone_is_no_vote(make: Make):
+    exp = make(["a", "b"])
     ballot = exp.vote()
     turn = ballot.view().turn
     press(ballot, "left", turn=turn)
@@ -126,17 +126,17 @@ def test_a_choice_made_for_a_pair_that_is_gone_is_no_vote(made: Make):
     assert ballot.progress == (1, 2)
 
 
-def test_hostile_answers_are_shown_as_text(made: Make):
+def test_hostile_answers_are_shown_as_text(make: Make):
     hostile = "<img src=x onerror=alert(1)><script>alert(2)</script> ![x](http://127.0.0.1/x.png)"
-    exp = made(["<b>bold?</b>"], lambda system, _: hostile + system)
+    exp = make(["<b>bold?</b>"], lambda system, _: hostile + system)
     ballot = exp.vote()
     html = "".join(getattr(pair(ballot), name) for name in ("prompt", "left", "right"))
     assert not re.search(r"<(img|script|b)\b", html)
     assert "&lt;img src=x" in html
 
 
-def test_equal_answers_are_ties_that_nobody_is_shown(made: Make):
-    exp = made(["same", "other"], lambda system, asked: "same" if asked == "same" else system)
+def test_equal_answers_are_ties_that_nobody_is_shown(make: Make):
+    exp = make(["same", "other"], lambda system, prompt: "same" if prompt == "same" else system)
     ballot = exp.vote()
     assert exp.votes().empty
     press(ballot, "left")
@@ -147,21 +147,21 @@ def test_equal_answers_are_ties_that_nobody_is_shown(made: Make):
     assert exp.votes()["winner"].tolist() == ["tie"]
 
 
-def test_another_pair_takes_the_place_of_one_with_equal_answers(made: Make):
-    exp = made(
-        [f"same {place}" for place in range(9)] + ["other"], lambda system, asked: asked[:4] + system * ("o" in asked)
+def test_another_pair_takes_the_place_of_one_with_equal_answers(make: Make):
+    exp = make(
+        [f"same {n}" for n in range(9)] + ["other"], lambda system, prompt: prompt[:4] + system * ("o" in prompt)
     )
     ballot = exp.vote(1)
     assert "other" in words_of(ballot)
     press(ballot, "left")
     assert ballot.progress == (1, 1)
     assert exp.vote(1).progress == (1, 1)
-    alike = made(["same"], lambda system, asked: asked, warmup=1).vote()
+    alike = make(["same"], lambda system, prompt: prompt, warmup=1).vote()
     assert status(alike) == "There is nothing to vote on; ties because the answers are equal: 1"
 
 
-def test_the_result_is_ordinary_output(made: Make):
-    exp = made([f"q{place}" for place in range(12)])
+def test_the_result_is_ordinary_output(make: Make):
+    exp = make([f"q{n}" for n in range(12)])
     ballot = exp.vote()
     while ballot.progress[0] < 12:
         press(ballot, "left" if "by one" in pair(ballot).left else "right")
@@ -173,15 +173,15 @@ def test_the_result_is_ordinary_output(made: Make):
     assert "half a win both ways" in bundle["text/plain"]
 
 
-def test_a_result_without_votes_says_what_is_missing(made: Make):
-    exp = made(["a"])
+def test_a_result_without_votes_says_what_is_missing(make: Make):
+    exp = make(["a"])
     press(ballot := exp.vote(), "results")
     assert "No ranking yet: there are no votes yet" in ballot.saved()["text/plain"]
     assert results_bundle(exp, progress="so far")["text/html"].startswith("<div")
 
 
-def test_what_cannot_be_voted_on_is_refused(made: Make):
-    exp = made(["a"])
+def test_what_cannot_be_voted_on_is_refused(make: Make):
+    exp = make(["a"])
     alone = famnb.Experiment(["a"], [{"model": "fam-mini"}], name="alone", client=exp.client)
     with pytest.raises(InvalidRequest, match="there is no pair to vote on"):
         alone.vote()
@@ -201,8 +201,8 @@ def test_what_cannot_be_voted_on_is_refused(made: Make):
         ballot.vote("tie")
 
 
-def test_trouble_in_a_callback_is_shown_in_the_ballot(made: Make, monkeypatch: pytest.MonkeyPatch):
-    ballot = made(["a", "b"]).vote()
+def test_trouble_in_a_callback_is_shown_in_the_ballot(make: Make, monkeypatch: pytest.MonkeyPatch):
+    ballot = make(["a", "b"]).vote()
     monkeypatch.setattr("famnb.widget.experiment.ballot.ratings.save", lambda *_: 1 / 0)
     press(ballot, "left")
     assert ballot.error == "ZeroDivisionError: division by zero"
@@ -217,8 +217,8 @@ def test_the_result_says_that_all_answers_were_simulated(client: famnb.Client):
     assert "These answers were simulated; a decision needs real ones." in ballot.saved()["text/plain"]
 
 
-def test_a_ballot_is_a_widget_that_leaves_its_result(made: Make):
-    ballot = made(["a"]).vote()
+def test_a_ballot_is_a_widget_that_leaves_its_result(make: Make):
+    ballot = make(["a"]).vote()
     assert HBox([ballot]).children == (ballot,)
     bundle, _ = ballot._repr_mimebundle_()
     assert "0 of 1 voted on" in bundle["text/html"]
@@ -227,8 +227,8 @@ def test_a_ballot_is_a_widget_that_leaves_its_result(made: Make):
     assert "1 vote" in ballot._repr_mimebundle_()[0]["text/html"]
 
 
-def test_a_reloaded_page_is_told_what_it_cannot_do(made: Make):
-    ballot = made(["a"]).vote()
+def test_a_reloaded_page_is_told_what_it_cannot_do(make: Make):
+    ballot = make(["a"]).vote()
     press(ballot, "tie")
     for page in ("1", "1"):
         send_message(ballot, kind="ready", page=page)

@@ -78,9 +78,9 @@ def test_the_code_of_the_board_is_the_same_experiment(matrix: Matrix, board: fam
     matrix.grade(0, "large", "pass")
     code = board.code
     assert "budget" not in code
-    made: dict[str, object] = {"client": client}
-    exec("\n".join(line for line in code.split("\n") if not line.startswith(("client", "experiment.forecast"))), made)
-    experiment = made["experiment"]
+    scope: dict[str, object] = {"client": client}
+    exec("\n".join(line for line in code.split("\n") if not line.startswith(("client", "experiment.forecast"))), scope)
+    experiment = scope["experiment"]
     assert isinstance(experiment, famnb.Experiment)
     frame = experiment.frame()
     assert [(frame["status"] == "completed").sum(), frame["score_grade"].sum()] == [4, 1]

@@ -68,8 +68,8 @@ def started(script: Script) -> Iterator[Callable[..., ShownRun]]:
     runs: list[ShownRun] = []
 
     def start(*, name: str = "trip", limit: int | None = None, concurrency: int = 2, **variants: Any) -> ShownRun:
-        made = parse_variants(variants or {"cold": {}, "warm": {"temperature": 1}}, shared={})
-        cells = plan_cells(parse_prompts(["a", "b", "c"]), made, repeats=1, warmup=0, seed=0, shared={})
+        grid = parse_variants(variants or {"cold": {}, "warm": {"temperature": 1}}, shared={})
+        cells = plan_cells(parse_prompts(["a", "b", "c"]), grid, repeats=1, warmup=0, seed=0, shared={})
         budget = Budget(None if limit is None else Decimal(limit), lambda _: Decimal(2), spent=Decimal(3))
         report = RunReport(name=name, planned=len(cells) + 4, skipped=4)
         runs.append(ShownRun(cells, report, script, concurrency=concurrency, budget=budget))
@@ -94,7 +94,7 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
 
 def displays_of(shell: InteractiveShell, *, updates: bool) -> list[dict[str, Any]]:
     """What was displayed anew, or what took the place of something."""
-    return [each["data"] for each in shell.display_pub.outputs if bool(each["update"]) == updates]
+    return [output["data"] for output in shell.display_pub.outputs if bool(output["update"]) == updates]
 
 
 def press_stop(view: RunView) -> None:
@@ -157,7 +157,7 @@ def test_every_view_gives_way_to_ordinary_output(started, script, shell):
     run = started()
     for _ in range(2):
         run._ipython_display_()
-    assert [VIEW in each for each in displays_of(shell, updates=False)] == [True, True]
+    assert [VIEW in data for data in displays_of(shell, updates=False)] == [True, True]
     script.ends(ANSWER, REFUSED, *[ANSWER] * 4)
     wait_until(lambda: len(displays_of(shell, updates=True)) == 2)
     first, second = displays_of(shell, updates=True)
@@ -207,11 +207,11 @@ def test_closing_the_view_ends_the_looking_and_not_the_run(started, script, shel
 
 def test_hostile_names_are_text(started: Callable[..., ShownRun]):
     run = started(name="<img src=x onerror=alert(1)>", **{"<script>alert(2)</script>": {}})
-    made = run_view.run_bundle(run)
-    assert "<img" not in made["text/html"]
-    assert "<script" not in made["text/html"]
-    assert "&lt;script&gt;" in made["text/html"]
-    assert "<script" not in made["text/markdown"].replace("\\<", "")
+    bundle = run_view.run_bundle(run)
+    assert "<img" not in bundle["text/html"]
+    assert "<script" not in bundle["text/html"]
+    assert "&lt;script&gt;" in bundle["text/html"]
+    assert "<script" not in bundle["text/markdown"].replace("\\<", "")
 
 
 def test_what_broke_a_run_stands_in_its_end(started, script, monkeypatch):
@@ -225,9 +225,9 @@ def test_what_broke_a_run_stands_in_its_end(started, script, monkeypatch):
 
 
 def test_many_variants_are_cut_and_counted(started: Callable[..., ShownRun]):
-    made = run_view.run_bundle(started(**{f"v{number:02}": {"temperature": number / 100} for number in range(15)}))
-    assert made["text/markdown"].count("| v") == 13
-    assert "and 3 more variants" in made["text/plain"]
+    bundle = run_view.run_bundle(started(**{f"v{number:02}": {"temperature": number / 100} for number in range(15)}))
+    assert bundle["text/markdown"].count("| v") == 13
+    assert "and 3 more variants" in bundle["text/plain"]
 
 
 def test_without_a_notebook_it_is_just_the_handle(started: Callable[..., ShownRun]):

@@ -11,7 +11,7 @@ from famnb.widget.form.fields import faults_of, read_texts, request_fields
 ALL = [(name, endpoint) for name in NAMES for endpoint in find_profile(name).endpoints.values()]
 
 
-@pytest.mark.parametrize("endpoint", [pytest.param(each, id=f"{name}-{each.name}") for name, each in ALL])
+@pytest.mark.parametrize("endpoint", [pytest.param(kind, id=f"{name}-{kind.name}") for name, kind in ALL])
 def test_every_field_of_every_endpoint_has_a_control_and_a_help(endpoint: Endpoint):
     fields = request_fields(endpoint)
     assert {field.path[0] for field in fields} == set(endpoint.request.model_fields)

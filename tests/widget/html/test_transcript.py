@@ -120,8 +120,8 @@ def test_the_json_of_an_unknown_block_is_shown_without_its_binary_data():
     assert "B" * 100 not in text
 
 
-@pytest.mark.parametrize("place", ["prompt", "model", "thinking", "text", "tool", "fault", "warning"])
-def test_hostile_text_is_inert_wherever_it_stands(place: str):
+@pytest.mark.parametrize("part", ["prompt", "model", "thinking", "text", "tool", "fault", "warning"])
+def test_hostile_text_is_inert_wherever_it_stands(part: str):
     bad = "<script>alert(1)</script><img src=x onerror=alert(1)>"
     hostile = {
         "prompt": {"request": compose("messages", bad, system=bad)},
@@ -131,7 +131,7 @@ def test_hostile_text_is_inert_wherever_it_stands(place: str):
         "tool": {"blocks": (Block(at=(0, 0), kind="tool_call", name=bad, text=bad),)},
         "fault": {"status": "failed", "fault": Fault(bad, code=bad)},
         "warning": {"warnings": (bad,)},
-    }[place]
+    }[part]
     bundle = transcript.reply_bundle(dataclasses.replace(REPLY, **hostile))
     for form in ("text/html", "text/markdown"):
         assert "alert(1)" in bundle[form].replace("\\", "")
@@ -166,8 +166,8 @@ def test_the_title_of_a_folded_transcript_tells_it_from_the_others():
 
 @pytest.mark.parametrize("endpoint", ["chat", "responses", "web", "messages"])
 def test_every_endpoint_shows_its_conversation(endpoint: str):
-    asked = Reply(request=compose(endpoint, "the prompt", system="the system"), status="completed", complete=True)
-    assert "> system: the system\n\n> user: the prompt" in transcript.reply_bundle(asked)["text/plain"]
+    reply = Reply(request=compose(endpoint, "the prompt", system="the system"), status="completed", complete=True)
+    assert "> system: the system\n\n> user: the prompt" in transcript.reply_bundle(reply)["text/plain"]
 
 
 def test_a_reply_without_a_request_still_shows():
@@ -207,9 +207,9 @@ CALL = Block(at=(1, 0), kind="tool_call", text='{"city": "Oslo"}', id="c", name=
 ROUND = Round(Reply(blocks=(CALL,), status="completed"), (Result(call=CALL, content='{"celsius": 4}'),))
 
 
-def make_turn(said: str, text: str, before: Turn | None = None, **fields: object) -> Turn:
+def make_turn(prompt: str, text: str, before: Turn | None = None, **fields: object) -> Turn:
     block = Block(at=(0, 0), kind="text", text=text, closed=True)
-    return Turn(said, Reply(endpoint="web", blocks=(block,), status="completed", **fields), before)
+    return Turn(prompt, Reply(endpoint="web", blocks=(block,), status="completed", **fields), before)
 
 
 def test_a_conversation_shows_every_turn_in_order():

@@ -127,16 +127,16 @@ def test_a_whole_view_says_which_intent_was_answered_last(counter: Counter):
 
 
 def test_an_urgent_intent_does_not_wait_for_the_lock(counter: Counter):
-    held, done = threading.Event(), threading.Event()
+    entry, done = threading.Event(), threading.Event()
 
     def hold() -> None:
         with counter.lock:
-            held.set()
+            entry.set()
             done.wait(60)
 
     holder = threading.Thread(target=hold)
     holder.start()
-    held.wait(60)
+    entry.wait(60)
     (answer,) = counter.ask("stop")
     done.set()
     holder.join()
