@@ -90,8 +90,8 @@ def conversation(endpoint: str) -> dict[str, Any]:
         case "messages":
             use = {"type": "tool_use", "id": "c1", "name": "get_weather", "input": {"city": "Oslo"}}
             result = {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "11 degrees"}]}
-            asked = {"role": "user", "content": PROMPT}
-            return {"messages": [asked, {"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]}
+            turn = {"role": "user", "content": PROMPT}
+            return {"messages": [turn, {"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]}
         case _:
             function = {"name": "get_weather", "arguments": '{"city": "Oslo"}'}
             call = {"id": "c1", "type": "function", "function": function}
@@ -193,8 +193,8 @@ def test_what_the_engine_wants_back_is_returned_to_it(endpoint_: str):
         strict_vendor("chat", [first, {"role": "assistant", "content": "It is cold."}]) as upstream,
         start_gateway(upstream) as api,
     ):
-        for asked in (turns[:1], turns):
-            answer = api.ask(endpoint_, tools=[TOOLS[endpoint_]], **{field: asked})
+        for messages in (turns[:1], turns):
+            answer = api.ask(endpoint_, tools=[TOOLS[endpoint_]], **{field: messages})
             assert answer.status_code == 200, answer.text
     assert "It is cold." in answer.text
 
@@ -294,8 +294,8 @@ def test_reasoning_and_log_probabilities_of_an_engine_reach_callers(endpoint_: s
         if not decode_body(request)["stream"]:
             body = completion("Yes.", reasoning_content="Hm.")
             return whole({**body, "choices": [{**body["choices"][0], "logprobs": logprobs}]})
-        said = {"index": 0, "delta": {"content": "Yes."}, "logprobs": logprobs, "finish_reason": None}
-        return chunked(chunk({"reasoning_content": "Hm."}), chunk(None, choices=[said]), chunk({}, "stop"), DONE)
+        choice = {"index": 0, "delta": {"content": "Yes."}, "logprobs": logprobs, "finish_reason": None}
+        return chunked(chunk({"reasoning_content": "Hm."}), chunk(None, choices=[choice]), chunk({}, "stop"), DONE)
 
     wanted = {"include": ["message.output_text.logprobs"]} if endpoint_ == "responses" else {"logprobs": True}
     with FaultServer(choose=answer) as upstream, start_gateway(upstream) as api:

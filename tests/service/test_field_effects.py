@@ -262,8 +262,8 @@ def upstream_and_api() -> Iterator[tuple[FaultServer, ServiceClient]]:
 def test_a_field_reaches_the_engine_or_is_named(upstream_and_api, endpoint_, path, body, value, other):
     upstream, api = upstream_and_api
     sent = []
-    for one in (other, value):
-        answer = api.ask(endpoint_, **within(body, one))
+    for setting in (other, value):
+        answer = api.ask(endpoint_, **within(body, setting))
         assert answer.status_code == 200, answer.text
         sent.append(decode_body(upstream.requests[-1]))
     named = answer.headers.get("x-famnb-ignored", "").replace("[]", "").split(", ")

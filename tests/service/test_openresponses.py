@@ -127,7 +127,7 @@ def test_a_tool_is_called(profile_api: ServiceClient, choice: Any, stream: bool)
 
 
 def test_what_was_asked_for_is_repeated(profile_api: ServiceClient):
-    asked: dict[str, Any] = {
+    options: dict[str, Any] = {
         "instructions": "Be kind.",
         "temperature": 0.7,
         "top_p": 0.9,
@@ -136,8 +136,8 @@ def test_what_was_asked_for_is_repeated(profile_api: ServiceClient):
         "store": False,
         "metadata": {"a": "b"},
     }
-    body = fetch_response(profile_api, **asked, text={"verbosity": "low"})
-    assert {name: body[name] for name in asked} == asked
+    body = fetch_response(profile_api, **options, text={"verbosity": "low"})
+    assert {name: body[name] for name in options} == options
     assert body["text"] == {"format": {"type": "text"}, "verbosity": "low"}
     usual = fetch_response(profile_api)
     assert [usual[name] for name in ("temperature", "top_p", "max_output_tokens", "store")] == [0.1, 1, 512, True]

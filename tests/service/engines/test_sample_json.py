@@ -72,9 +72,9 @@ LINKED = {
     ids=repr,
 )
 def test_an_instance_satisfies_its_schema(schema: Any):
-    made = sample_value(schema)
-    Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(made)
-    assert sample_value(schema) == made
+    value = sample_value(schema)
+    Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(value)
+    assert sample_value(schema) == value
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ NONSENSE = st.recursive(
 @given(NONSENSE)
 def test_nonsense_is_refused_or_answered_never_a_crash(schema: Any):
     try:
-        made = sample_value(schema)
+        value = sample_value(schema)
     except Unsatisfiable:
-        made = None
-    json.dumps(made)
+        value = None
+    json.dumps(value)

@@ -206,12 +206,12 @@ def test_the_upstream_is_left_when_the_caller_leaves(gateway, upstream, endpoint
         async with httpx.AsyncClient(base_url=gateway.base_url, headers=headers, verify=False) as client:
             call = asyncio.create_task(client.post(PATHS[endpoint], json=minimal_body(endpoint, stream=stream)))
             await arrived.wait()
-            held = upstream.open
+            count = upstream.open
             call.cancel()
-        return held
+        return count
 
-    held = asyncio.run(leave())
-    wait_until(lambda: upstream.open < held)
+    count = asyncio.run(leave())
+    wait_until(lambda: upstream.open < count)
 
 
 def test_connections_to_the_upstream_are_used_again(gateway: ServiceClient, upstream: FaultServer, endpoint: str):

@@ -229,11 +229,11 @@ def test_a_schema_in_the_other_way():
         assert decode_body(upstream.requests[-1])["response_format"] == {"type": "json_object", "schema": SCHEMA}
         assert "x-famnb-ignored" not in api.ask("chat", response_format=form).headers
         form["json_schema"] |= {"name": "sky", "strict": True}
-        told = "response_format.json_schema.name, response_format.json_schema.strict"
-        assert api.ask("chat", response_format=form).headers["x-famnb-ignored"] == told
+        names = "response_format.json_schema.name, response_format.json_schema.strict"
+        assert api.ask("chat", response_format=form).headers["x-famnb-ignored"] == names
         flat = {"format": {"type": "json_schema", "schema": SCHEMA, "name": "sky", "strict": False}}
-        told = "text.format.name, text.format.strict"
-        assert api.ask("responses", text=flat).headers["x-famnb-ignored"] == told
+        names = "text.format.name, text.format.strict"
+        assert api.ask("responses", text=flat).headers["x-famnb-ignored"] == names
 
 
 def test_an_error_is_not_taken_for_a_refused_field():
