@@ -11,5 +11,5 @@ from famnb.record import Ledger
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
     """A new ledger in a folder of its own."""
-    with Ledger(tmp_path / "calls.sqlite") as made:
-        yield made
+    with Ledger(tmp_path / "calls.sqlite") as ledger:
+        yield ledger

@@ -59,11 +59,11 @@ def test_many_at_once_equal_one_at_a_time(book, calls, profile):
         low=low,
         high=high,
     )
-    for place, (usage, moment) in enumerate(zip(usages, moments, strict=True)):
+    for index, (usage, moment) in enumerate(zip(usages, moments, strict=True)):
         marked = Usage(*(getattr(usage, name) for name in usage.__struct_fields__[:6]), estimated=("input_tokens",))
         ends = [
-            Usage(*(None if np.isnan(end[n][place]) else int(end[n][place]) for n in names[:2])) for end in (low, high)
+            Usage(*(None if np.isnan(end[n][index]) else int(end[n][index]) for n in names[:2])) for end in (low, high)
         ]
         cost = book.cost("m", marked, moment, between=(ends[0], ends[1]), service=profile)
         expected = [None] * 3 if cost is None else [float(cost.usd), float(cost.low), float(cost.high)]
-        assert [None if np.isnan(column[place]) else column[place] for column in found] == expected
+        assert [None if np.isnan(column[index]) else column[index] for column in found] == expected

@@ -155,15 +155,15 @@ def test_a_cost_is_what_the_vendors_prices_make_it(name: str, book: PriceBook):
 
 
 def test_a_frame_has_the_same_costs(tmp_path: Path):
-    cases = [one for one in CASES.values() if one.dialect is chat]
+    cases = [case for case in CASES.values() if case.dialect is chat]
     with (
-        FaultServer(*(whole(one.body) for one in cases)) as server,
+        FaultServer(*(whole(case.body) for case in cases)) as server,
         famnb.Client(
             profile="azure", base_url=server.url, api_key="key-0123456789", ledger=tmp_path / "ledger.sqlite"
         ) as client,
     ):
-        replies = [client.send(client.compose("chat", "Hello", model=one.model)) for one in cases]
-    models = {one.model for one in cases} - {"my-deployment"}
+        replies = [client.send(client.compose("chat", "Hello", model=case.model)) for case in cases]
+    models = {case.model for case in cases} - {"my-deployment"}
     try:
         for model in models:
             famnb.prices.set(model, input="2.50", cached="1.25", output="10", audio_input=40, audio_output=80)

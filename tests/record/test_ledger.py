@@ -20,47 +20,47 @@ from tests.support.exchanges import at, chunk, exchange, spoken
 
 
 def test_a_call_comes_back_as_it_went(ledger: Ledger):
-    made = exchange(spoken("Hello, ", "world", counts=(7, 3)), labels={"experiment": "first", "seed": "1"})
-    ledger.on_open(made)
-    ledger.on_close(made).result()
-    call = ledger.call(made.id)
-    assert call.request == made.request
-    assert call.reply == made.reply
-    assert call.reply.timing == call.timing == made.reply.timing
-    assert call.reply.cost == made.reply.cost
-    assert call.reads == tuple(made.reads)
+    original = exchange(spoken("Hello, ", "world", counts=(7, 3)), labels={"experiment": "first", "seed": "1"})
+    ledger.on_open(original)
+    ledger.on_close(original).result()
+    call = ledger.call(original.id)
+    assert call.request == original.request
+    assert call.reply == original.reply
+    assert call.reply.timing == call.timing == original.reply.timing
+    assert call.reply.cost == original.reply.cost
+    assert call.reads == tuple(original.reads)
     assert call.labels == {"experiment": "first", "seed": "1"}
-    assert call.started_at == made.started_at
-    assert (call.endpoint, call.status, call.error) == (made.endpoint, "completed", None)
+    assert call.started_at == original.started_at
+    assert (call.endpoint, call.status, call.error) == (original.endpoint, "completed", None)
 
 
 def test_a_call_is_there_from_its_start(ledger: Ledger):
-    made = exchange()
-    ledger.on_open(made)
-    ledger.on_reads(made)
-    call = ledger.call(made.id)
+    original = exchange()
+    ledger.on_open(original)
+    ledger.on_reads(original)
+    call = ledger.call(original.id)
     assert (call.status, call.reply.status, call.reply.text) == ("running", "running", "Hello, world")
 
 
 def test_what_arrives_is_appended(ledger: Ledger):
-    made = exchange()
-    reads, made.reads = made.reads, []
-    ledger.on_open(made)
+    call = exchange()
+    reads, call.reads = call.reads, []
+    ledger.on_open(call)
     for read in reads:
-        made.reads.append(read)
-        ledger.on_reads(made)
-    assert ledger.call(made.id).reads == tuple(reads)
+        call.reads.append(read)
+        ledger.on_reads(call)
+    assert ledger.call(call.id).reads == tuple(reads)
     with sqlite3.connect(ledger.path) as connection:
         assert connection.execute("SELECT COUNT(*) FROM pieces").fetchone() == (len(reads),)
 
 
 def test_a_retry_forgets_what_the_first_try_brought(ledger: Ledger):
-    made = exchange([at(5, chunk({"role": "assistant"})), at(6, chunk({"content": "old"}))])
-    ledger.on_open(made)
-    ledger.on_reads(made)
-    made.attempts, made.reads = 2, spoken("new")
-    ledger.on_reads(made)
-    assert ledger.call(made.id).reply.text == "new"
+    call = exchange([at(5, chunk({"role": "assistant"})), at(6, chunk({"content": "old"}))])
+    ledger.on_open(call)
+    ledger.on_reads(call)
+    call.attempts, call.reads = 2, spoken("new")
+    ledger.on_reads(call)
+    assert ledger.call(call.id).reply.text == "new"
 
 
 def test_an_error_comes_back_as_itself(ledger: Ledger):
@@ -147,10 +147,10 @@ def test_a_ledger_of_an_older_version_keeps_its_calls(ledger: Ledger, monkeypatc
 
 
 def test_many_calls_are_read_at_once_as_each_alone(ledger: Ledger):
-    made = [exchange(prompt=f"{place}") for place in range(CHUNK + 2)]
-    for one in made:
-        ledger.on_close(one)
-    wanted = [made[-1].id, "call_missing", *(one.id for one in made[:-1])]
+    calls = [exchange(prompt=f"{index}") for index in range(CHUNK + 2)]
+    for item in calls:
+        ledger.on_close(item)
+    wanted = [calls[-1].id, "call_missing", *(item.id for item in calls[:-1])]
     found = list(ledger.each(wanted))
     assert [call.call_id for call in found] == [wanted[0], *wanted[2:]]
     alone = ledger.call(wanted[0])
@@ -205,24 +205,24 @@ def test_reads_of_one_block_open_the_file_once(ledger: Ledger, monkeypatch: pyte
 
 @pytest.mark.parametrize("strange", ["\ud83d alone", "nul \0 inside", "\u2028", "🦊" * 300])
 def test_strange_text_is_kept(ledger: Ledger, strange: str):
-    made = exchange(spoken(strange.encode("utf-8", "replace").decode()))
-    made.reply = dataclasses.replace(made.reply, status="failed", error=AuthenticationError(strange, status=401))
-    ledger.on_close(made).result()
-    assert ledger.call(made.id).reply.text == made.reply.text
+    call = exchange(spoken(strange.encode("utf-8", "replace").decode()))
+    call.reply = dataclasses.replace(call.reply, status="failed", error=AuthenticationError(strange, status=401))
+    ledger.on_close(call).result()
+    assert ledger.call(call.id).reply.text == call.reply.text
 
 
 def test_a_count_too_large_to_be_one_is_missing(ledger: Ledger):
-    made = exchange(spoken("Hi", counts=(2**70, 1)))
-    ledger.on_close(made).result()
+    call = exchange(spoken("Hi", counts=(2**70, 1)))
+    ledger.on_close(call).result()
     assert ledger.select()[0]["input_tokens"] is None
 
 
 @pytest.mark.parametrize("status", [None, 500], ids=["nobody answered", "a server error"])
 def test_a_call_without_a_reply_keeps_its_timing_and_its_bytes(ledger: Ledger, status: int | None):
     body = [at(150, {"error": {"message": "no"}})] if status else []
-    made = exchange(body, status=status, streamed=False)
+    call = exchange(body, status=status, streamed=False)
     timing = Timing(ttfb_s=0.1, e2e_s=0.15)
-    made.reply = Reply(status="failed", timing=timing, reads=tuple(body), error=ConnectError("no"))
-    ledger.on_close(made).result()
-    reply = ledger.call(made.id).reply
-    assert (reply.timing, reply.raw, reply.blocks) == (timing, made.reply.raw, ())
+    call.reply = Reply(status="failed", timing=timing, reads=tuple(body), error=ConnectError("no"))
+    ledger.on_close(call).result()
+    reply = ledger.call(call.id).reply
+    assert (reply.timing, reply.raw, reply.blocks) == (timing, call.reply.raw, ())

@@ -18,11 +18,11 @@ DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 def fill(ledger: Ledger, count: int, **fields: Any) -> list[str]:
     """Calls a day apart, each with its own prompt; their ids."""
-    made = [exchange(prompt=f"{place}", started_at=DAY + timedelta(days=place), **fields) for place in range(count)]
-    for one in made:
-        ledger.on_close(one)
+    calls = [exchange(prompt=f"{index}", started_at=DAY + timedelta(days=index), **fields) for index in range(count)]
+    for call in calls:
+        ledger.on_close(call)
     ledger.flush()
-    return [one.id for one in made]
+    return [call.id for call in calls]
 
 
 def content(ledger: Ledger) -> dict[str, list[tuple[Any, ...]]]:
@@ -69,7 +69,7 @@ def test_prune_deletes_what_both_limits_say(ledger: Ledger, limits: dict[str, An
     assert len(ledger) == 5
     pruned = ledger.prune(**limits)
     assert (pruned.calls, pruned.left) == (5 - len(stay), len(stay))
-    assert [row["id"] for row in ledger.select()] == [ids[place] for place in stay]
+    assert [row["id"] for row in ledger.select()] == [ids[index] for index in stay]
     assert {table: len(rows) for table, rows in content(ledger).items()} == dict.fromkeys(
         ("calls", "requests", "pieces"), len(stay)
     )
@@ -98,8 +98,8 @@ def test_prune_of_payloads_keeps_the_metrics(ledger: Ledger):
 
 
 def test_pruning_makes_the_file_smaller(ledger: Ledger):
-    for place in range(50):
-        ledger.on_close(exchange(prompt=f"{place}" * 10_000))
+    for index in range(50):
+        ledger.on_close(exchange(prompt=f"{index}" * 10_000))
     pruned = ledger.prune(keep=1)
     assert pruned.freed_bytes > 400_000
     assert ledger.info().size_bytes < 200_000

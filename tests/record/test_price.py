@@ -112,13 +112,13 @@ TABLE: list[tuple[str, bool, list[Any], tuple[str, str, str]]] = [
 @pytest.mark.parametrize(("endpoint", "streamed", "events", "dollars"), TABLE)
 def test_costs_are_those_reckoned_by_hand(prices, tmp_path, endpoint, streamed, events, dollars):
     ledger = Ledger(tmp_path / "costs.sqlite")
-    made = exchange([at(300, *events)], endpoint=endpoint, streamed=streamed)
-    ledger.on_open(made)
-    ledger.on_close(made).result()
-    cost = made.reply.cost
+    call = exchange([at(300, *events)], endpoint=endpoint, streamed=streamed)
+    ledger.on_open(call)
+    ledger.on_close(call).result()
+    cost = call.reply.cost
     assert (cost.usd, cost.low, cost.high) == tuple(map(Decimal, dollars))
     row = famnb.calls(ledger).iloc[0]
-    assert [row["cost_usd"], row["cost_low_usd"], row["cost_high_usd"]] == [float(each) for each in dollars]
+    assert [row["cost_usd"], row["cost_low_usd"], row["cost_high_usd"]] == [float(amount) for amount in dollars]
 
 
 @pytest.mark.parametrize("endpoint", ["chat", "responses", "web", "messages"])
@@ -127,8 +127,8 @@ def test_intervals_contain_what_the_whole_reply_says_it_cost(prices: None, serve
     reasoning = {"thinking": 200} if endpoint == "messages" else {"reasoning": {"effort": "high", "summary": "none"}}
     with famnb.Client(base_url=server.url, api_key=server.key) as client:
         for prompt in PROMPTS:
-            asked: dict[str, Any] = {"endpoint": endpoint, "model": model, "max_tokens": 64, **reasoning}
-            whole, streamed = (client.ask(prompt, stream=stream, **asked) for stream in (False, True))
+            options: dict[str, Any] = {"endpoint": endpoint, "model": model, "max_tokens": 64, **reasoning}
+            whole, streamed = (client.ask(prompt, stream=stream, **options) for stream in (False, True))
             assert whole.cost.exact
             # Asked for its usage, a stream of `web` tells all of it; the others leave some of it out.
             assert streamed.cost.exact == (endpoint == "web")

@@ -49,10 +49,10 @@ def test_the_users_price_wins_and_can_be_taken_back(book: PriceBook):
 def test_a_call_is_priced_by_the_book_of_its_day(book: PriceBook):
     book.set("fam-mini", input=1, output=1, since="2026-03-01")
     book.set("fam-mini", input=2, output=2, since=datetime(2026, 6, 1, tzinfo=UTC))
-    each = [
+    costs = [
         usd(book, "fam-mini", make_usage(100_000, 0), datetime(2026, month, 1, tzinfo=UTC)) for month in (2, 3, 5, 6)
     ]
-    assert each == [Decimal("0.025"), Decimal("0.1"), Decimal("0.1"), Decimal("0.2")]
+    assert costs == [Decimal("0.025"), Decimal("0.1"), Decimal("0.1"), Decimal("0.2")]
     # One without a date holds for calls that are already made.
     book.set("fam-2-5-pro", input=1, output=10)
     assert usd(book, "fam-2-5-pro", make_usage(MILLION, 0), datetime(2020, 1, 1, tzinfo=UTC)) == 1

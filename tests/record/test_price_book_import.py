@@ -76,8 +76,8 @@ def test_another_file_is_refused(tmp_path: Path, text: str, message: str):
 
 
 def test_the_command_writes_them_into_the_user_s_file(file: Path, capsys: pytest.CaptureFixture[str]):
-    own = Path(os.environ["FAMNB_PRICES"])
-    own.write_text('[[price]]\nmodel = "mine"\ninput = 1\noutput = 2\n')
+    path = Path(os.environ["FAMNB_PRICES"])
+    path.write_text('[[price]]\nmodel = "mine"\ninput = 1\noutput = 2\n')
     famnb.prices.load()
     assert main(["prices", "import", str(file), "gpt-x"]) == 0
     assert "1 price of gpt-x written to" in capsys.readouterr().out
@@ -89,7 +89,7 @@ def test_the_command_writes_them_into_the_user_s_file(file: Path, capsys: pytest
         ("gpt-x", community),
         ("long-context", community),
         ("long-context", community),
-        ("mine", str(own)),
+        ("mine", str(path)),
     ]
     assert main(["prices"]) == 0
     assert community in capsys.readouterr().out

@@ -81,8 +81,8 @@ def test_replies_that_reasoned_teach_nothing_about_those_that_did_not(ledger: Le
 def test_estimates_are_marked_and_bounded():
     figures = estimate_usage(Usage(), input_chars=80, output_chars=400, fit=TokenFit())
     assert figures[0].estimated == ("input_tokens", "output_tokens", "total_tokens")
-    each = [(u.input_tokens, u.output_tokens, u.total_tokens) for u in figures]
-    assert each == [(20, 100, 120), (10, 50, 60), (80, 400, 480)]
+    counts = [(u.input_tokens, u.output_tokens, u.total_tokens) for u in figures]
+    assert counts == [(20, 100, 120), (10, 50, 60), (80, 400, 480)]
 
 
 @pytest.mark.parametrize(("total", "input_tokens", "source"), [(None, 20, "estimated"), (10, 3, "derived")])

@@ -91,11 +91,11 @@ def test_a_file_in_trouble_is_one_warning(tmp_path: Path, trouble: Callable[[Pat
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(3):
-            made = exchange()
-            ledger.on_open(made)
-            ledger.on_reads(made)
-            ledger.on_close(made).result(timeout=60)
-            assert made.reply.call_id == made.id
+            call = exchange()
+            ledger.on_open(call)
+            ledger.on_reads(call)
+            ledger.on_close(call).result(timeout=60)
+            assert call.reply.call_id == call.id
         ledger.close()
         if trouble is not no_folder:
             with pytest.raises(LedgerError, match=r"calls.sqlite cannot be read .* restore it from a copy"):
@@ -288,9 +288,9 @@ def test_a_deleted_file_gets_a_successor(ledger: Ledger, also: tuple[str, ...]):
     ledger.on_close(exchange()).result()
     for end in ("", *also):
         Path(f"{ledger.path}{end}").unlink()
-    made = exchange()
-    ledger.on_close(made).result()
-    assert [row["id"] for row in ledger.select()] == [made.id]
+    call = exchange()
+    ledger.on_close(call).result()
+    assert [row["id"] for row in ledger.select()] == [call.id]
 
 
 @pytest.mark.parametrize("status", ["completed", "running"])
