@@ -38,11 +38,11 @@ TRANSCRIPT_WORDS = (
 
 def board_round() -> BoardRound:
     """A round of two answers, of which the second one is pinned."""
-    made = BoardRound(number=0, key="0", prompt="Which is it?", system="", tag="", winner_key="p2")
+    turn = BoardRound(number=0, key="0", prompt="Which is it?", system="", tag="", winner_key="p2")
     for key, label in (("p1", "left one"), ("p2", "right one")):
         stream = ScriptedStream().end(**{name: getattr(REPLY, name) for name in ENDED})
-        made.add(key, BoardAnswer(stream, key=key, label=label))
-    return made
+        turn.add(key, BoardAnswer(stream, key=key, label=label))
+    return turn
 
 
 ENDED = ("model", "blocks", "status", "usage", "timing")
@@ -52,13 +52,13 @@ BOARD_WORDS = ("Which is it?", "left one", "right one", "★ winner", "unknown",
 @pytest.fixture
 def notebook(tmp_path: Path) -> Path:
     """A notebook file with a reply and the round of a board in it, as cells leave them there."""
-    made = {
+    bundles = {
         "client.ask('Why is the sky blue?')": transcript.reply_bundle(REPLY),
         "board": round_bundle(board_round(), is_marked=False),
     }
     cells = [
         nbformat.v4.new_code_cell(source, outputs=[nbformat.v4.new_output("display_data", data=bundle)])
-        for source, bundle in made.items()
+        for source, bundle in bundles.items()
     ]
     path = tmp_path / "saved.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=cells), path)

@@ -61,7 +61,7 @@ def test_notebook_7_asks_composes_and_saves(jupyter: Jupyter, browser: Browser):
         page.keyboard.press("Control+s")
 
     saved = nbformat.read(path, as_version=4)
-    said = [[output["data"] for output in cell.outputs if "data" in output][-1]["text/plain"] for cell in saved.cells]
+    texts = [[output["data"] for output in cell.outputs if "data" in output][-1]["text/plain"] for cell in saved.cells]
     prompts = ("Why $5?", "What is a tide?", "Who is it?", "Why the sky?")
-    assert [prompt for prompt, text in zip(prompts, said, strict=False) if prompt not in text] == []
+    assert [prompt for prompt, text in zip(prompts, texts, strict=False) if prompt not in text] == []
     context.close()

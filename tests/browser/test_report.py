@@ -28,13 +28,13 @@ def report(service, tmp_path_factory):
 def test_a_report_fits_its_reader_and_asks_for_nothing(browser: Browser, report, scheme, dark):
     context = browser.new_context(color_scheme=scheme, viewport={"width": 420, "height": 900})
     page = context.new_page()
-    asked, said = list[str](), list[str]()
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("console", lambda message: said.append(message.text))
+    urls, messages = list[str](), list[str]()
+    page.on("request", lambda request: urls.append(request.url))
+    page.on("console", lambda message: messages.append(message.text))
     page.goto(report.as_uri())
     assert page.title() == "Seen"
-    assert [url for url in asked if not url.startswith("data:")] == [report.as_uri()]
-    assert said == []
+    assert [url for url in urls if not url.startswith("data:")] == [report.as_uri()]
+    assert messages == []
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert ground == ("rgb(17, 20, 24)" if dark else "rgb(255, 255, 255)")
     shown = page.evaluate("[...document.images].map(i => i.complete && i.naturalWidth > 0 && i.currentSrc === i.src)")
