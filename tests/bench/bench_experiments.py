@@ -35,8 +35,8 @@ def run(quick: bool) -> Result:
     ways = {"Experiment.run": "experiment"} if quick else WAYS
     command = [sys.executable, "-m", "famnb", "serve", "--time-scale", "0"]
     with harness.run_server(command) as (served, _):
-        for name, way in ways.items():
-            arguments = [way, served["url"], served["key"], str(calls), str(concurrency)]
+        for name, method in ways.items():
+            arguments = [method, served["url"], served["key"], str(calls), str(concurrency)]
             figures = harness.run_child([sys.executable, str(harness.HERE / "runs.py"), *arguments], timeout_s=900)
             rows[name] = _row(name, figures, calls)
     return Result(

@@ -41,9 +41,9 @@ def run(quick: bool) -> Result:
         frames = {size: _frames(Path(folder), size, reads) for size in sizes}
     goals = [
         Goal(f"{row['way']} of {size:,} calls, {figure}", limit, row[figure])
-        for (size, place, figure), limit in LIMITS.items()
+        for (size, index, figure), limit in LIMITS.items()
         if size in frames
-        for row in [frames[size][place]]
+        for row in [frames[size][index]]
     ]
     tables = [Table(f"A frame of {size:,} calls", rows) for size, rows in frames.items()]
     note = "Peak memory is the process's less that of its imports; famnb also estimates missing counts and costs."
@@ -54,11 +54,11 @@ def _frames(folder: Path, size: int, ways: Mapping[str, str]) -> list[dict[str, 
     """Time and peak memory of each way to a frame of the same calls."""
     stem = folder / f"calls-{size}"
     _fill(stem, size)
-    reads = [(way, _read(code, stem)) for way, code in ways.items()]
+    reads = [(method, _read(code, stem)) for method, code in ways.items()]
     for file in folder.glob(f"{stem.name}*"):
         file.unlink()
     base = reads[0][1]["time (s)"]
-    return [{"way": way, **figures, "× famnb": ratio(figures["time (s)"], base)} for way, figures in reads]
+    return [{"way": method, **figures, "× famnb": ratio(figures["time (s)"], base)} for method, figures in reads]
 
 
 def _read(code: str, stem: Path) -> dict[str, float]:
@@ -94,12 +94,12 @@ def _fill(stem: Path, size: int) -> None:
 
 def _row(number: int, chance: random.Random) -> dict[str, Any]:
     endpoint = ("chat", "responses", "web", "messages")[number % 4]
-    first, sent, came = chance.lognormvariate(-1, 0.5), chance.randrange(10, 4000), chance.randrange(2, 900)
+    first, sent, reply = chance.lognormvariate(-1, 0.5), chance.randrange(10, 4000), chance.randrange(2, 900)
     end = first + chance.expovariate(0.5)
     known = endpoint != "web"
     source = "reported" if known else "absent"
-    counts = {"input_tokens": sent, "output_tokens": came, "total_tokens": sent + came}
-    cost = f"{(sent * 0.25 + came) / 1e6:f}"
+    counts = {"input_tokens": sent, "output_tokens": reply, "total_tokens": sent + reply}
+    cost = f"{(sent * 0.25 + reply) / 1e6:f}"
     labels = {"experiment": f"e-{number // 20_000}", "variant": f"v{number % 12}", "cell": f"{number:016x}"}
     return {
         "id": f"call_{number:024x}",
@@ -113,9 +113,9 @@ def _row(number: int, chance: random.Random) -> dict[str, Any]:
         "response_headers": json.dumps([["content-type", "text/event-stream"], ["x-request-id", f"req_{number:020x}"]]),
         **{"headers_ns": round(first * 5e8), "end_ns": round(end * 1e9), "reply_id": f"r{number}"},
         **{"finish_reason": "stop", "stop_reason": "stop", "complete": 1, "warnings": "[]"},
-        **{"input_chars": sent * 4, "text_chars": came * 4, "thinking_chars": 0, "output_chars": came * 4},
-        **{"ttfb_s": first / 2, "ttft_s": first, "ttfa_s": first, "e2e_s": end, "tpot_s": (end - first) / (came - 1)},
-        **{"icl_p50_s": 0.02, "icl_p95_s": chance.random(), "icl_max_s": chance.random(), "output_tps": came / end},
+        **{"input_chars": sent * 4, "text_chars": reply * 4, "thinking_chars": 0, "output_chars": reply * 4},
+        **{"ttfb_s": first / 2, "ttft_s": first, "ttfa_s": first, "e2e_s": end, "tpot_s": (end - first) / (reply - 1)},
+        **{"icl_p50_s": 0.02, "icl_p95_s": chance.random(), "icl_max_s": chance.random(), "output_tps": reply / end},
         **{count: value if known else None for count, value in counts.items()},
         **{f"{count}_source": source for count in counts},
         **dict.fromkeys(("reasoning_tokens_source", "cached_tokens_source", "cache_write_tokens_source"), "absent"),

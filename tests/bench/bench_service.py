@@ -82,9 +82,9 @@ def _answers(prompts: list[str]) -> tuple[dict[str, str], list[str]]:
 def post(url: str, prompt: str, *, stream: bool) -> bytes:
     fields = {"model": MODEL, "stream": stream, "messages": [{"role": "user", "content": prompt}]}
     headers = {"authorization": f"Bearer {KEY}", "content-type": "application/json"}
-    asked = urllib.request.Request(url + PATH, json.dumps(fields).encode(), headers)
+    request = urllib.request.Request(url + PATH, json.dumps(fields).encode(), headers)
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with direct.open(asked, timeout=60) as response:
+    with direct.open(request, timeout=60) as response:
         return bytes(response.read())
 
 

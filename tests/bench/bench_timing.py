@@ -149,18 +149,18 @@ def _measure(
 
 
 def _goals(plain: list[dict[str, Any]], beats: list[dict[str, Any]], tls: list[dict[str, Any]]) -> list[Goal]:
-    own = [row for row in plain if row["client"] == "famnb"]
-    shares = {row["hog"]: row["exact"] for row in own if row["streams"] == 1}
+    rows = [row for row in plain if row["client"] == "famnb"]
+    shares = {row["hog"]: row["exact"] for row in rows if row["streams"] == 1}
     inter_chunk = "recorded inter-chunk p95, where there is one, wrong by at most"
     return [
-        Goal("famnb's error p99 over events with a time of their own, ms", 0.1, _worst(own, "error p99 ms")),
+        Goal("famnb's error p99 over events with a time of their own, ms", 0.1, _worst(rows, "error p99 ms")),
         Goal("the same with heartbeats, ms", 0.1, _worst(beats, "error p99 ms")),
         Goal("the same through TLS, ms", 0.3, _worst(tls, "error p99 ms")),
         *(
             Goal(f"share of events with a time of their own, 1 stream, {hog}", 0.9, shares.get(hog), True)
             for hog in ("holds", "loop")
         ),
-        Goal(inter_chunk, 0.05, _worst([*own, *tls], "wrong by")),
+        Goal(inter_chunk, 0.05, _worst([*rows, *tls], "wrong by")),
     ]
 
 

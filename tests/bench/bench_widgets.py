@@ -115,7 +115,7 @@ def run(quick: bool) -> Result:
     served = harness.run_server([sys.executable, str(harness.HERE / "canned.py")])
     with _browser(chromium) as browser, _lab() as lab, served as (url, _):
         figures_by_load = {
-            title: {way: _measure(browser, lab, url, way, panes, events, pace) for way in ways}
+            title: {tool: _measure(browser, lab, url, tool, panes, events, pace) for tool in ways}
             for title, (panes, events, pace, ways) in loads.items()
         }
     board, single, burst = figures_by_load.values()
@@ -135,12 +135,12 @@ def run(quick: bool) -> Result:
 Figures = dict[str, float | None]
 
 
-def _measure(browser: Any, lab: tuple[str, Path], url: str, way: str, panes: int, events: int, pace: int) -> Figures:
+def _measure(browser: Any, lab: tuple[str, Path], url: str, tool: str, panes: int, events: int, pace: int) -> Figures:
     """One way, once."""
     address, home = lab
     files = {name: home / f"{name}-{time.monotonic_ns()}" for name in ("ledger", "pid")}
     setup = SETUP.format(url=f"{url}/words/{events}/{pace}", panes=panes, **files)
-    cells = [{"cell_type": "code", "source": text, "outputs": [], "metadata": {}} for text in (setup, *WAYS[way])]
+    cells = [{"cell_type": "code", "source": text, "outputs": [], "metadata": {}} for text in (setup, *WAYS[tool])]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     notebook = {"cells": [{**cell, "execution_count": None} for cell in cells], "metadata": kernel}
     (home / "root" / "bench.ipynb").write_text(json.dumps({**notebook, "nbformat": 4, "nbformat_minor": 4}))
@@ -203,8 +203,8 @@ def _rows(figures: Mapping[str, Figures]) -> list[dict[str, Any]]:
     ours = figures["famnb.Board"]
     compared = ("MB", "MB at the end", "messages", "kernel CPU s", "page main s")
     return [
-        {"way": way, **figure, **{f"{name} / famnb": ratio(figure[name], ours[name]) for name in compared}}
-        for way, figure in figures.items()
+        {"way": tool, **figure, **{f"{name} / famnb": ratio(figure[name], ours[name]) for name in compared}}
+        for tool, figure in figures.items()
     ]
 
 

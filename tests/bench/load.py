@@ -70,19 +70,19 @@ async def main(job: dict[str, Any]) -> dict[str, Any]:
     """Hold all streams, then compare; `wrong` counts streams with a lost, repeated or reordered event."""
     address = urlsplit(job["url"])
     loop, texts = asyncio.get_running_loop(), list(job["texts"].items())
-    asked = [texts[n % len(texts)] for n in range(job["streams"])]
+    pairs = [texts[n % len(texts)] for n in range(job["streams"])]
     began = time.monotonic()
     connections = await asyncio.gather(
         *(
             loop.create_connection(lambda p=prompt: Stream(request(job, p)), address.hostname, address.port)
-            for prompt, _ in asked
+            for prompt, _ in pairs
         )
     )
     streams = [stream for _, stream in connections]
     await asyncio.gather(*(stream.over for stream in streams))
     wall_s = time.monotonic() - began
     replies = [parse_stream(b"".join(stream.pieces)) for stream in streams]
-    wrong = sum(text != right for (text, _), (_, right) in zip(replies, asked, strict=True))
+    wrong = sum(text != right for (text, _), (_, right) in zip(replies, pairs, strict=True))
     return {"events": sum(count for _, count in replies), "wall_s": wall_s, "wrong": wrong}
 
 

@@ -71,12 +71,12 @@ def measure(calls: int, over: Callable[[], int]) -> Iterator[dict[str, Any]]:
     watcher.join()
 
 
-def by_famnb(way: str, url: str, key: str, calls: int, concurrency: int) -> dict[str, Any]:
+def by_famnb(method: str, url: str, key: str, calls: int, concurrency: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         ledger = CountingLedger(f"{folder}/ledger.sqlite")
         with famnb.Client(base_url=url, api_key=key, ledger=ledger, connections=concurrency) as client:
             plan = experiment(client, calls)
-            match way:
+            match method:
                 case "send_many":
                     figures = run_send_many(client, plan, ledger, concurrency)
                 case "experiment":
@@ -124,5 +124,5 @@ def cpu_s(pids: list[int]) -> float:
 
 
 if __name__ == "__main__":
-    way, url, key, calls, concurrency = sys.argv[1:]
-    print(json.dumps(by_famnb(way, url, key, int(calls), int(concurrency))))
+    method, url, key, calls, concurrency = sys.argv[1:]
+    print(json.dumps(by_famnb(method, url, key, int(calls), int(concurrency))))
