@@ -145,7 +145,7 @@ def test_texts_of_the_service_are_the_same_behind_a_proxy(proxy, service, connec
     with famnb.Client(
         base_url=service.url, api_key=service.key, ledger=None, transport=httpx.AsyncHTTPTransport()
     ) as direct:
-        texts = [direct.send(each).text for each in requests]
+        texts = [direct.send(request).text for request in requests]
     client = connect(proxy, service.url, service.key, retries=ONCE)
     for _ in range(3):
         assert [reply.error or reply.text for reply in client.send_many(requests, concurrency=8)] == texts

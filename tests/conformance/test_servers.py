@@ -185,7 +185,7 @@ def test_thinking(use: Use, stream: bool, connect: Callable[..., famnb.Client]):
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 def test_a_tool_and_its_result(use: Use, stream: bool, connect: Callable[..., famnb.Client]):
     reply = ask(connect(use), use, "How is the weather in Oslo?", tools=[weather], auto=True, stream=stream)
-    assert [result.content for each in reply.rounds for result in each.results] == ["4 degrees in Oslo"]
+    assert [result.content for step in reply.rounds for result in step.results] == ["4 degrees in Oslo"]
     check_answer(use, reply, "It is cold in Oslo.")
     if use.server == "litellm":
         assert "4 degrees" in reply.text
@@ -237,4 +237,4 @@ def test_a_composer(use: Use, connect: Callable[..., famnb.Client]):
     if tools:
         send_prompt(composer, "How is the weather in Oslo?")
         wait_until_idle(composer)
-        assert [result.content for each in composer.reply.rounds for result in each.results] == ["4 degrees in Oslo"]
+        assert [result.content for step in composer.reply.rounds for result in step.results] == ["4 degrees in Oslo"]

@@ -12,10 +12,10 @@ TOOL: Any = {"name": FUNCTION["name"], "description": FUNCTION["description"], "
 
 
 def create(messages: Any, *, stream: bool, **fields: Any) -> Any:
-    asked: Any = {"model": MODEL, "max_tokens": CAP, "messages": messages, **fields}
+    arguments: Any = {"model": MODEL, "max_tokens": CAP, "messages": messages, **fields}
     if not stream:
-        return client.messages.parse(**asked) if "output_format" in fields else client.messages.create(**asked)
-    with client.messages.stream(**asked) as events:
+        return client.messages.parse(**arguments) if "output_format" in fields else client.messages.create(**arguments)
+    with client.messages.stream(**arguments) as events:
         return events.get_final_message()
 
 

@@ -77,11 +77,11 @@ def responses_text(*, stream: bool) -> dict[str, Any]:
 
 def responses_tools(*, stream: bool) -> dict[str, Any]:
     first = respond(stream=stream, input=[user(WEATHER_PROMPT)], tools=[FLAT], tool_choice="required")
-    made = [item for item in first.output if item.type == "function_call"]
-    results = [{"type": "function_call_output", "call_id": call.call_id, "output": RESULT} for call in made]
-    items = [item.model_dump() for item in made]
+    calls = [item for item in first.output if item.type == "function_call"]
+    results = [{"type": "function_call_output", "call_id": call.call_id, "output": RESULT} for call in calls]
+    items = [item.model_dump() for item in calls]
     last = respond(stream=stream, input=[user(WEATHER_PROMPT), *items, *results], tools=[FLAT])
-    return {"calls": [[call.name, json.loads(call.arguments)] for call in made], "text": output_text(last)}
+    return {"calls": [[call.name, json.loads(call.arguments)] for call in calls], "text": output_text(last)}
 
 
 def responses_object(*, stream: bool) -> dict[str, Any]:

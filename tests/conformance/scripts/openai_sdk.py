@@ -62,14 +62,14 @@ def responses_text(*, stream: bool) -> dict[str, Any]:
 
 def responses_tools(*, stream: bool) -> dict[str, Any]:
     first = respond(stream=stream, input=[user(WEATHER_PROMPT)], tools=[FLAT], tool_choice="required")
-    made = [item for item in first.output if item.type == "function_call"]
-    results = [{"type": "function_call_output", "call_id": call.call_id, "output": RESULT} for call in made]
+    calls = [item for item in first.output if item.type == "function_call"]
+    results = [{"type": "function_call_output", "call_id": call.call_id, "output": RESULT} for call in calls]
     # Once with all items, once by the id of the response.
     known: Any = {"input": results, "previous_response_id": first.id}
     if not stream:
         known = {"input": [user(WEATHER_PROMPT), *first.output, *results]}
     last = respond(stream=stream, tools=[FLAT], **known)
-    return {"calls": [[call.name, json.loads(call.arguments)] for call in made], "text": last.output_text}
+    return {"calls": [[call.name, json.loads(call.arguments)] for call in calls], "text": last.output_text}
 
 
 def responses_object(*, stream: bool) -> dict[str, Any]:
