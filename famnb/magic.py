@@ -92,7 +92,7 @@ def _next_word(text: str) -> tuple[str, str]:
 def parse_assignment(text: str) -> tuple[str, Any]:
     """Return the field and the value of FIELD=VALUE; the value is JSON, or else the text itself.
 
-    Raises UsageError if it is no assignment to a field of a request.
+    Raises UsageError if it is not an assignment to a field of a request.
     """
     name, sign, value = text.partition("=")
     if not sign or not name.isidentifier():
@@ -109,7 +109,7 @@ def parse_assignment(text: str) -> tuple[str, Any]:
 
 _ENDPOINT = ("-e", "--endpoint")
 _NOT_FIELDS = ("into", "using", "raw", "set", "prompt", "help", "no_stream")
-"""Options that are no fields of a request."""
+"""Options that are not fields of a request."""
 _EXAMPLES = """
 examples:
   %%fam -e messages -m fam-2-5-pro --thinking 1024 --into answer

@@ -47,7 +47,7 @@ def scrub(path: str | os.PathLike[str], *, write: bool = True) -> list[Finding]:
     """Mask every key in a notebook file and return what was found; without `write`, leave the file as it is.
 
     Keys are those of the environment, and what has the shape of one. Indentation, line ends and escapes stay as they
-    were. Raises FamnbError for a file that is no notebook, OSError for one that cannot be read or written.
+    were. Raises FamnbError for a file that is not a notebook, OSError for one that cannot be read or written.
     """
     file = Path(path).resolve()
     try:

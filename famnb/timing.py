@@ -170,7 +170,7 @@ class Stopwatch:
         them at `t_ns` if `is_end_exact`.
         """
         if not self._content_ns:
-            # `think_s` is a wait for the answer; thinking that follows an answer is none.
+            # `think_s` is a wait for the answer; thinking that follows an answer is not.
             self.thinking_first = thinking
         self.has_thinking = self.has_thinking or thinking
         if answer and self.answer_ns is None:

@@ -139,7 +139,7 @@ def test_a_blurred_end_takes_its_gap_along():
     assert stopwatch.timing([kernel_read(1)], streamed=True).icl_n == 20 - 1 - 2
 
 
-def test_a_figure_that_the_unknown_could_change_is_none():
+def test_a_figure_that_the_unknown_could_change_is_missing():
     stopwatch = stream_of(*[1] * 15)
     stopwatch.note_content(17 * S, 15 * S, chunks=2, answer=True, thinking=False)
     for t_s in range(18, 34):

@@ -184,7 +184,7 @@ def _run_load(
 
 
 def _make_junit(name: str, rows: list[Row]) -> bytes:
-    """Return the outcomes as JUnit XML; what is not known is an error, so that it is no pass there either."""
+    """Return the outcomes as JUnit XML; what is not known is an error, so that it does not pass there either."""
     counts = {outcome: str(sum(row[2] == outcome for row in rows)) for outcome in STATUSES}
     suites = ElementTree.Element("testsuites")
     totals: dict[str, Any] = {"tests": str(len(rows)), "failures": counts["fail"], "errors": counts["unknown"]}

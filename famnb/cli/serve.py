@@ -31,7 +31,7 @@ limits        --requests-per-minute, --burst and --concurrency hold for each key
 keys          --key, repeatable, or FAMNB_SERVICE_KEY in the environment, several with spaces between.
 faults        The header x-famnb-fault of a request, or --fault for all without one, with any of status=429, delay=2
               (seconds), error=3, cut=3, garbage=3, stall=3 (after 3 deltas: a failure, a broken connection, an event
-              that is no JSON, silence) and drip (byte by byte), joined by commas. Beyond loopback and in front of an
+              that is not JSON, silence) and drip (byte by byte), joined by commas. Beyond loopback and in front of an
               engine the header is ignored, and named in x-famnb-ignored, unless --allow-faults is given.
 watching      /metrics has requests, tokens, times to first token, what is in flight and the engine's state, as
               Prometheus reads them, with a key.

@@ -67,9 +67,9 @@ class Credential:
         self.query: Callable[[], dict[str, str]] = pairs.copy
         """The caller's own parameters of every address."""
         self.open_headers = {name: value for name, value in others.items() if not _is_secret(name, value)}
-        """Those of the caller's own headers that are no secrets."""
+        """Those of the caller's own headers that are not secrets."""
         self.open_query = {name: value for name, value in pairs.items() if not _is_secret(name, value)}
-        """Those of the caller's own parameters that are no secrets."""
+        """Those of the caller's own parameters that are not secrets."""
         more = [value for name, value in [*others.items(), *pairs.items()] if _is_secret(name, value)]
         self.has_more_secrets = bool(more)
         """Whether the caller's own headers or query hold secrets besides the key."""

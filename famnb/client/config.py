@@ -96,7 +96,7 @@ def check_address(name: str, address: object) -> str:
     parts = urlsplit(address)
     try:
         is_complete = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:  # `port` raises it for one that is no number, or beyond 65535
+    except ValueError:  # `port` raises it if it is not a number, or beyond 65535
         is_complete = False
     # First, and without the address in its message, which would show the password.
     if parts.username or parts.password:

@@ -620,7 +620,7 @@ class CallEngine:
     async def _read_error(self, call: LiveCall, response: Response) -> APIStatusError:
         """The error that an error status means; its body is kept."""
         body = self.credential.mask_bytes(await read_error_body(response))
-        # Kept as what came, though it is no reply.
+        # Kept as what came, though it is not a reply.
         reader = call.start_reading(streamed=False)
         if body:
             reader.reads.append(Read(call.elapsed_ns(), (body,)))

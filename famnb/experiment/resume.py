@@ -205,7 +205,7 @@ def join_calls(
 def read_earlier(ledger: Ledger, name: str) -> pd.DataFrame:
     """Return one call for each cell of an experiment of which only the name is known; see `join_calls` for which.
 
-    Where a service answered that is no simulation, simulated calls are not among them.
+    Where a service answered that is not a simulation, simulated calls are not among them.
     """
     rows = _choose_calls(_drop_unavailable(read_calls(ledger, name))).reset_index()
     is_simulated = rows["simulated"].fillna(False).astype(bool)

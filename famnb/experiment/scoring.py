@@ -198,7 +198,7 @@ class Scoring:
     def _ask(self, judge: Judge, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
         """Yield the judge's replies, each with the index of its request; one that was answered before is not sent."""
         client = judge.client or self.client
-        # Not under the label `experiment`: judges' calls are none of its cells.
+        # Not under the label `experiment`: judges' calls are not among its cells.
         labels = {"tag": JUDGE_TAG, "judge": judge.name, "judges": self.name}
         shown = self.progress if self.progress is not None else len(requests) > FEW_CALLS and is_watched()
         waiting: list[int] = []

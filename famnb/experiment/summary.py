@@ -322,7 +322,7 @@ def summary(
 
 
 def drop_warmups(frame: pd.DataFrame) -> pd.DataFrame:
-    """The calls of an experiment's frame that are no warm-ups, `variant` as a categorical column."""
+    """The calls of an experiment's frame that are not warm-ups, `variant` as a categorical column."""
     rows = frame[~frame["warmup"].fillna(False).astype(bool)]
     # A frame that was read back from a file may have lost its categories, which are the order of the variants.
     if not isinstance(rows["variant"].dtype, pd.CategoricalDtype):

@@ -97,7 +97,7 @@ def calls(
         selected += _NEEDED_FOR_COSTS
     if definition != "famnb":
         selected.append(SelectedColumn("id", "text"))
-    # A name that is no declared column may be that of a tag.
+    # A name that is not a declared column may be that of a tag.
     needs_tags = names is None or len(names) > len(chosen)
     if needs_tags:
         selected.append(_PROMPT_TAGS)
@@ -307,7 +307,7 @@ def _calls_or_plain(*arguments: Any, **options: Any) -> pd.DataFrame:
 
 
 def _has_calls(frame: pd.DataFrame) -> bool:
-    """Whether the rows are calls, with the columns by which they are shown; counts of calls by column are none."""
+    """Whether the rows are calls, with the columns by which they are shown; counts of calls by column are not."""
     columns = frame.columns
     return (
         columns.is_unique

@@ -159,7 +159,7 @@ def _streams(
 
 
 def _items(selection: CallSelection | None) -> list[str | Reply | RecordedCall]:
-    """The selected calls one by one; raises TypeError if it is no selection."""
+    """The selected calls one by one; raises TypeError if it is not a selection."""
     match selection:
         case None:
             return []

@@ -133,7 +133,7 @@ def read_trace(source: str | os.PathLike[str] | pd.DataFrame | Sequence[float]) 
         path = Path(source).expanduser()
         if not path.is_file():
             raise InvalidRequest(f"trace: there is no file {path}; expected a .csv or .jsonl file")
-        # Not pandas.read_json, which takes `timestamp_ms` for a date: then it is no milliseconds.
+        # Not pandas.read_json, which takes `timestamp_ms` for a date: then it is not in milliseconds.
         is_jsonl = path.suffix.lower() == ".jsonl"
         frame = pd.DataFrame([row for _, row in read_rows(path)]) if is_jsonl else pd.read_csv(path)
     else:

@@ -72,8 +72,8 @@ def compare(
     `pair` is the column that says which calls ask the same; unless named, `prompt_id` for the calls of one experiment,
     else `prompt_hash`, which is the same for the same prompt anywhere, else `prompt`. Into the caller's `ax` goes the
     left part; `.caption` has the differences. `interactive` returns a widget instead, each call a point at
-    its start and its value, as `explore` does.
-    KeyError for a column that is not there, ValueError for a metric that is no number or a baseline that is no group.
+    its start and its value, as `explore` does. KeyError for a column that is not there, ValueError for a metric that is
+    not a number or a baseline that is not a group.
     """
     if interactive:
         return show_points(frame, x="started_at", y=metric, by=by, figsize=figsize, width=width, ax=ax)

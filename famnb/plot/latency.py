@@ -46,7 +46,7 @@ def latency(
     reading. With `over="hour"` x is the hour of the day at which a call started, in the column's own time zone, and y
     each hour's median and 95th percentile; an hour without calls is a gap. `ax` draws into that axes.
     `interactive` returns a widget instead, each call a point at its start and its latency, as `explore` does.
-    KeyError for a column that is not there, ValueError for a metric that is no number.
+    KeyError for a column that is not there, ValueError for a metric that is not a number.
     """
     if interactive:
         return show_points(frame, x="started_at", y=metric, by=by, figsize=figsize, width=width, ax=ax)

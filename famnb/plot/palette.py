@@ -30,7 +30,7 @@ MARKERS = "os^DvPX"
 HATCHES = ("", "////", "....")
 
 PLAIN_TEXT: dict[str, Any] = {"parse_math": False}
-"""Options for text that holds names or amounts: two dollar signs in it are no formula."""
+"""Options for text that holds names or amounts: two dollar signs in it are not a formula."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

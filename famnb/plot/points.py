@@ -163,7 +163,7 @@ def read_axis(frame: pd.DataFrame, column: str, *, is_log: bool = False) -> Axis
         seconds: Floats = np.asarray((moments - pd.Timestamp(0, tz="UTC")).dt.total_seconds(), dtype=np.float64)
         name = "start" if column == "started_at" else column_name(column)
         if is_log:
-            raise InvalidRequest(f"log: {name} is no number, so its axis cannot be logarithmic")
+            raise InvalidRequest(f"log: {name} is not a number, so its axis cannot be logarithmic")
         return Axis(column, name, f"{name} (UTC)", seconds, "time")
     numbers = numeric_column(frame, column, "x and y are columns of numbers or of times; by may be any column")
     known = numbers[~np.isnan(numbers)]

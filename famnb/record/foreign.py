@@ -394,7 +394,7 @@ _REQUEST_FIELDS = frozenset({"model", "input", "instructions", "temperature", "t
 
 
 def _request(kind: type[Request], body: dict[str, Any]) -> tuple[Request, bool]:
-    """Return the request of a body, and whether the conversation is known; one that is no request becomes its text."""
+    """Return the request of a body, and whether the conversation is known; any other body becomes its text."""
     body = {name: value for name, value in body.items() if value not in (None, [])}
     turns = body.get(kind.prompt_field) or body.pop("messages", None)
     plain = [{"role": "user", "content": find_text(turns) or _text(turns)}]

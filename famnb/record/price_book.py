@@ -147,7 +147,7 @@ class PriceBook:
         open. The same entry set again is replaced.
         It is kept in your file with today's date; with `keep=False`, or if FAMNB_KEEP_PRICES is 0, it lasts as long as
         the process. A file that cannot be read or written is left as it is, with a warning.
-        Raises InvalidRequest for a wrong value, and for a `service` that is no known profile: no call would have it.
+        Raises InvalidRequest for a wrong value, and for a `service` that is not a known profile: no call would have it.
         """
         if service is not None:
             find_profile(service)
@@ -591,7 +591,7 @@ def read_community_prices(
         model = name.removeprefix(f"{entry.get('litellm_provider')}/")
         is_wanted = any(fnmatch.fnmatchcase(model, pattern) for pattern in patterns)
         amounts = [entry.get(_COMMUNITY_NAMES[kind]) for kind in ("input", "output")]
-        # Who sells a subscription has zeros in the file, which are no price of a call.
+        # Who sells a subscription has zeros in the file, which are not the price of a call.
         has_price = all(isinstance(amount, Decimal | int) for amount in amounts) and any(amounts)
         is_sold_there = service is None or (
             entry.get("litellm_provider") == service if service in vendors else model == name

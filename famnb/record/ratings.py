@@ -45,7 +45,7 @@ class RecordedVote:
     left_cell: str
     right_cell: str
     winner: VoteWinner
-    """The side that is better; `skip` if none was chosen, which is no tie."""
+    """The side that is better; `skip` if none was chosen, which is not a tie."""
     detail: str = ""
     judge_call_id: str | None = None
     """The judge's own call, where a model judged."""

@@ -175,7 +175,7 @@ class Request(BaseModel):
         try:
             return cls(**fields, **({"extra_body": extra} if extra else {}))
         except InvalidRequest:
-            # Tools that are no functions may have been given in `extra_body`, from where they stand beside these.
+            # Tools that are not functions may have been given in `extra_body`, from where they stand beside these.
             tools = fields.get("tools") or []
             functions = [tool for tool in tools if {"function", "name"} & {*tool}]
             if len(functions) == len(tools):

@@ -174,7 +174,7 @@ def _is_deeper(value: Any, limit: int) -> bool:
 
 
 def _validation_error(error: pydantic.ValidationError) -> ServiceError:
-    """Return the error for a body that is no valid request: `param` is the first wrong field, the message names all."""
+    """Return the error for an invalid request: `param` is the first wrong field, the message names all."""
     details = error.errors(include_url=False)
     fields = [format_location(detail["loc"]) for detail in details]
     # In the terms of JSON, which the caller wrote; alternatives of one field may report the same problem.

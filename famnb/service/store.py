@@ -213,7 +213,7 @@ def _open(path: Path | str) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    """Lock the file, and create its tables in an empty one. Raises sqlite3.Error if it is no store."""
+    """Lock the file, and create its tables in an empty one. Raises sqlite3.Error if it is not a store."""
     # One service a file: only the service itself knows which of its responses run. The lock dies with its process.
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     (file_id,) = connection.execute("PRAGMA application_id").fetchone()

@@ -119,7 +119,7 @@ def paired_median(first: Any, second: Any, *, level: float = 0.95) -> Difference
     a, b = _average(_match(first, second))
     gaps, n = b - a, len(a)
     if n:
-        # Differences that come of rounding are none.
+        # Differences that come from rounding are not differences.
         gaps = np.where(np.abs(gaps) > ROUNDING * max(np.abs(a).max(), np.abs(b).max()), gaps, 0.0)
     middle, less, more = median(gaps, level=level), np.count_nonzero(gaps < 0), np.count_nonzero(gaps > 0)
     p_value = math.nan

@@ -262,7 +262,7 @@ def meets_slo(frame: pd.DataFrame, slo: Mapping[str, float], *, failed: Any) -> 
 
     `failed` says which calls failed: they miss. A call that is over one limit misses; else, where a limited value is
     not known, such as the first token of a reply that came whole, so is the answer (missing). ValueError without
-    limits, for a limit that is no number, KeyError for a column that is not there.
+    limits, for a limit that is not a number, KeyError for a column that is not there.
     """
     if not slo:
         raise InvalidRequest('slo: expected limits, such as {"ttft_s": 0.5, "e2e_s": 5}; got none')

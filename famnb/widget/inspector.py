@@ -202,7 +202,7 @@ def _describe_response(call: RecordedCall) -> tuple[tuple[str, ...], str]:
 
 
 def _is_event_stream(call: RecordedCall) -> bool:
-    """Return whether the response is an event stream; an error is none, even if a stream was asked for."""
+    """Return whether the response is an event stream; an error is not one, even if a stream was asked for."""
     headers = json.loads(call.row["response_headers"] or "[]")
     types = [value for name, value in headers if name.lower() == "content-type"]
     # Calls recorded without headers say only whether their body was read as a stream.

@@ -105,7 +105,7 @@ class Decoder:
                     payload = data[0] if len(data) == 1 else b"\n".join(data)
                     data.clear()
                     self.signs_of_life += 1
-                    # As the standard says, an event with empty data is none.
+                    # As the standard says, an event with empty data is not dispatched.
                     if payload:
                         self.ends_with_event = True
                         events.append(payload)

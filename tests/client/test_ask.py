@@ -221,7 +221,7 @@ def test_a_schema_without_an_endpoint_finds_one(client: famnb.Client):
         (saying("Oslo, of course."), "invalid", None),
     ],
 )
-def test_an_answer_that_is_no_instance_says_why(serve, connect, reply, reason, partial):
+def test_an_answer_that_is_not_an_instance_says_why(serve, connect, reply, reason, partial):
     with pytest.raises(famnb.ParseError) as caught:
         connect(serve(reply)).ask("A city.", endpoint="web", schema=City, stream=False)
     assert (caught.value.reason, caught.value.partial) == (reason, partial)

@@ -1,4 +1,4 @@
-"""The key is refused at the door when it is none, and is found nowhere afterwards but on the request."""
+"""An invalid key is refused before anything is sent, and a valid one is found nowhere but on the request."""
 
 import copy
 import gc
@@ -26,7 +26,7 @@ WHOLE = request("web", stream=False)
 @pytest.mark.parametrize(
     "key", ["", " ", "a key", "key\n", "\tkey", "key\r\nX-Evil: 1", "schlüssel", "key\u2028", "key\x00", b"key", 5]
 )
-def test_a_key_that_is_none_is_refused_without_showing_it(key):
+def test_an_invalid_key_is_refused_without_showing_it(key):
     with pytest.raises(CredentialError, match="api_key") as caught:
         Client(base_url="http://127.0.0.1:1", api_key=key)
     if key not in ("", " "):

@@ -62,7 +62,7 @@ def test_labels_that_could_not_be_recorded_are_refused(serve, connect, method, l
 
 
 @pytest.mark.parametrize("method", ["send", "stream"])
-def test_something_that_is_no_request_is_refused(connect, method):
+def test_something_that_is_not_a_request_is_refused(connect, method):
     with pytest.raises(InvalidRequest, match="compose"):
         getattr(connect("http://127.0.0.1:1"), method)("Why is the sky blue?")
 

@@ -27,7 +27,7 @@ ADDRESSES = [
     ("url", "words"),
     [*((url, "base_url") for url in ADDRESSES), ("https://user:secret@example.com", "api_key"), (None, "FAM_BASE_URL")],
 )
-def test_an_address_that_is_none_or_holds_a_password_is_refused(url, words):
+def test_an_invalid_address_or_one_with_a_password_is_refused(url, words):
     with pytest.raises(InvalidRequest, match=words) as caught:
         Client(base_url=url, api_key=KEY)
     assert "secret" not in str(caught.value)

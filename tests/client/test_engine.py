@@ -1,4 +1,4 @@
-"""Answers that are no reply: each leads to one typed error, which carries what had come and is recorded."""
+"""Answers that are not a reply: each leads to one typed error, which carries what had come and is recorded."""
 
 import json
 import socket
@@ -39,7 +39,7 @@ ONCE = Retries(tries=1)
     ],
     ids=["html", "nothing", "empty stream", "cut json", "no choices", "a list", "something else"],
 )
-def test_a_200_that_is_no_reply_says_so(caller, serve, connect, question, answer):
+def test_a_200_that_is_not_a_reply_says_so(caller, serve, connect, question, answer):
     server = serve(answer)
     error = caller.failure(connect(server), question)
     assert isinstance(error, ResponseFormatError)

@@ -42,7 +42,7 @@ BETTER: dict[tuple[str, str], str] = {
     ("compatible", "usage cost"): "xAI reports what the call costs, in ticks of 1e-10 USD",
     ("openrouter", "usage cost"): "with a key of one's own at the vendor, the broker's fee is not what the call costs",
     ("openrouter", "error message"): "the cause that the vendor behind the router gave is said, too",
-    ("snowflake", "calls"): "a function call with empty name and arguments is none",
+    ("snowflake", "calls"): "a function call with empty name and arguments is not a call",
     ("perplexity", "annotations"): "the sources beside the choices are citations of the answer",
     ("openai", "id"): "the reply so far is kept when the stream ends with an error",
     ("openai", "model"): "the same",

@@ -110,7 +110,7 @@ def test_what_is_true_is_found_with_many_prompts() -> None:
 
 
 def test_what_is_not_worse_by_more_than_the_margin_does_not_keep_another_from_beating_it() -> None:
-    """B costs a third and is slower by a hundredth, in every prompt: a trade-off, unless a tenth is none."""
+    """B costs a third and is slower by a hundredth, in every prompt: a trade-off, unless a tenth does not count."""
     rng = np.random.default_rng(2)
     times = rng.lognormal(0, 0.3, 40)
     frame = pd.DataFrame({"variant": np.repeat(["a", "b"], 40), "prompt": [*range(40)] * 2})

@@ -27,7 +27,7 @@ KEY = "k" * 20
 
 @pytest.fixture
 def elsewhere(tmp_path):
-    """Makes clients of services that are no simulations, in this test's ledger; each service answers everything."""
+    """Makes clients of services that are not simulations, in this test's ledger; each service answers everything."""
     servers, clients = [], []
 
     def make(**options):

@@ -69,7 +69,7 @@ def test_many_calls_are_estimated_as_one_is(tmp_path_factory: pytest.TempPathFac
 
 
 def test_chosen_columns_are_those_of_the_whole_frame(ledger: Ledger):
-    """In the order asked for; a name that is none is refused."""
+    """In the order asked for; an unknown name is refused."""
     ledger.on_close(exchange(spoken("Hi", counts=(8, 3))))
     ledger.on_close(exchange(spoken("Hi")))
     whole = calls(ledger)

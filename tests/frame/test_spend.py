@@ -63,7 +63,7 @@ def test_no_calls_are_no_rows_of_the_same_columns(client: famnb.Client):
 
 
 @pytest.mark.parametrize("by", ["colour", [], ["day", "colour"], None, 3])
-def test_a_word_that_is_none_is_refused_with_those_that_are(ledger: Ledger, by: object):
+def test_an_unknown_word_is_refused_with_the_known_ones(ledger: Ledger, by: object):
     with pytest.raises(ValueError, match="by: expected one or several of hour, day, week, month, model"):
         famnb.spend(ledger, by=by)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="tz: expected the name of a time zone, such as 'Europe/Paris', got 'Mars/X'"):

@@ -35,7 +35,7 @@ def test_a_missing_column_is_named(name: str) -> None:
         DRAWS[name](many_calls(), by="modle")
 
 
-def test_a_metric_that_is_no_number_is_refused() -> None:
+def test_a_metric_that_is_not_a_number_is_refused() -> None:
     with pytest.raises(ValueError, match="'prompt' holds no numbers; latencies are columns of numbers such as ttft_s"):
         plot.latency(calls(prompt=["Hi"]), metric="prompt")
 

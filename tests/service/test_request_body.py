@@ -75,7 +75,7 @@ TOO_DEEP = [b"[" * 100_000, b'{"a":' * 200 + b"1" + b"}" * 200]
     [*NO_OBJECTS, *(b'{"model": ' + value + b"}" for value in BAD_VALUES), *TOO_DEEP],
     ids=lambda body: repr(body[:24]),
 )
-def test_a_body_that_is_no_json_object_is_refused(api: ServiceClient, endpoint: str, body: bytes):
+def test_a_body_that_is_not_a_json_object_is_refused(api: ServiceClient, endpoint: str, body: bytes):
     answer = api.post(PATHS[endpoint], content=body)
     assert answer.status_code == 400
     error = error_of(endpoint, answer.json())
@@ -261,7 +261,7 @@ def test_null_for_an_optional_field_is_its_default(api: ServiceClient, endpoint_
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_an_empty_system_text_is_none(api: ServiceClient, stream: bool):
+def test_an_empty_system_text_counts_as_absent(api: ServiceClient, stream: bool):
     for endpoint, empty in (("messages", []), ("messages", ""), ("messages", None), ("responses", "")):
         field = "system" if endpoint == "messages" else "instructions"
         answer = api.ask(endpoint, stream=stream, **{field: empty})

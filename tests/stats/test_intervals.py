@@ -235,6 +235,6 @@ def test_a_limit_is_met_by_what_equals_it_and_goodput_counts_what_is_known() -> 
         ({"ttft": 0.5}, KeyError, "there is no column 'ttft'"),
     ],
 )
-def test_an_objective_that_is_none_is_refused(slo: dict[str, Any], error: type[Exception], words: str) -> None:
+def test_an_invalid_objective_is_refused(slo: dict[str, Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         stats.meets_slo(CALLS, slo, failed=CALLS["status"] == "failed")

@@ -73,7 +73,7 @@ def test_twelve_lines_tell_whether_mini_will_do_for_pro(connect, prices):
 
 @pytest.mark.parametrize(("slowdown", "statuses"), [(3, {1}), (1, {0, 2})])
 def test_four_lines_end_with_the_status_that_says_whether_it_is_slower(connect, slowdown: int, statuses: set[int]):
-    """Three times as slow is a failure; as fast as before is none, and one run a side may not be enough to tell."""
+    """Three times as slow is a failure; as fast as before is not, and one run a side may not be enough to tell."""
     variants = {"pro": {"model": "fam-2-5-pro", "system": "pro"}}
     options: dict[str, Any] = {"endpoint": "web", "client": connect({"pro": ALIKE})}
     famnb.Experiment(QUESTIONS, variants, name="last week", **options).run(progress=False)

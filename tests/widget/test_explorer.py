@@ -204,5 +204,5 @@ def test_an_axis_is_logarithmic_where_that_is_asked_for():
     assert places_of(explorer)[0] == pytest.approx([edge, 1 - edge], abs=1e-4)
     ask(explorer, "toggle_log", axis="x")
     assert places_of(explorer)[0] == pytest.approx([5 / 514.85, 500 / 514.85], abs=1e-4)
-    with pytest.raises(famnb.InvalidRequest, match="log: start is no number"):
+    with pytest.raises(famnb.InvalidRequest, match="log: start is not a number"):
         famnb.plot.explore(frame, log="xy")

@@ -1,4 +1,4 @@
-"""What servers say beside the text: usage in its many places, attachments, ends that are none, odd failures."""
+"""What servers say beside the text: usage in its many places, attachments, unexpected ends, odd failures."""
 
 import json
 from decimal import Decimal

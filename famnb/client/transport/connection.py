@@ -356,7 +356,7 @@ class Connection:
         """Send a request and wait for the head of its answer; return it, when it was complete, and the body to come.
 
         At no time may the peer be silent for `read_s` seconds once all is sent. Raises StaleConnection; ReadError if
-        the connection breaks before the head is complete, RemoteProtocolError if it is no HTTP, ReadTimeout. Whoever
+        the connection breaks before the head is complete, RemoteProtocolError if it is not HTTP, ReadTimeout. Whoever
         waits no longer has to close it.
         """
         parser = self._parser = ResponseParser()

@@ -280,7 +280,7 @@ def to_service_error(error: FamnbError, message: str) -> ServiceError:
         case StreamInterrupted():
             what = "broke off; what was sent so far is incomplete"
         case _:
-            what = "sent something that is no chat completion"
+            what = "sent something that is not a chat completion"
     wait = getattr(error, "retry_after", None)
     headers = (
         {} if wait is None else {"retry-after": str(math.ceil(wait)), "retry-after-ms": str(math.ceil(wait * 1000))}

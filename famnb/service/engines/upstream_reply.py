@@ -19,7 +19,7 @@ _COMMON_KINDS = frozenset({"text", "refusal", "tool_call"})
 """The kinds of block that every endpoint can write."""
 # Servers have many more words for an ordinary end (`eos_token`, `function_call`); callers know these.
 _FINISH_REASONS = {"length", "content_filter", "tool_calls", "stop_sequence"}
-"""Finish reasons that are passed on; any other that is no failure becomes `stop`."""
+"""Finish reasons that are passed on; any other that is not a failure becomes `stop`."""
 _FAILURE_REASONS = {"abort", "error", "cancelled"}
 """Finish reasons with which some servers report a failure."""
 

@@ -21,7 +21,7 @@ from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.runtime.view import View
 
 BODY = "JSON body"
-"""The kind of code that is no code: exactly what is sent."""
+"""The kind of code that shows exactly what is sent."""
 
 
 class CallRowView(View, frozen=True):

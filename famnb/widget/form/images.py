@@ -42,7 +42,7 @@ class PromptImage:
 def image_from_url(url: str, *, name: str = "") -> PromptImage:
     """Return an image by its http(s) or data URL; `name` is that of its file.
 
-    Raises InvalidRequest for other text, and for data that is no PNG, JPEG, GIF or WebP of at most LIMIT_BYTES.
+    Raises InvalidRequest for other text, and for data that is not a PNG, JPEG, GIF or WebP of at most LIMIT_BYTES.
     """
     url = url.strip()
     if not url.startswith("data:"):

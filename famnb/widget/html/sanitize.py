@@ -78,7 +78,7 @@ _FORMULA_PATTERN = (
     r"|\\\((?:\\\\|(?!\\[()]).)+\\\)"
     r"|\\\[(?:\\\\|(?!\\[\[\]]).)+\\\]"
 )
-"""A formula with its delimiters. "$5 or $6" is none: a closing dollar has no space before it and no digit after it."""
+"""A formula with its delimiters. "$5 or $6" is not one: a closing dollar has no space before and no digit after it."""
 _FORMULA = re.compile(_FORMULA_PATTERN, re.DOTALL)
 
 

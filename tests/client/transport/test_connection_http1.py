@@ -1,4 +1,4 @@
-"""Answers are parsed alike however they are cut, and what is no HTTP is said, after what came before it."""
+"""Answers are parsed alike however they are cut, and what is not HTTP is reported, after what came before it."""
 
 import httpx
 import pytest
@@ -73,7 +73,7 @@ def test_some_answers_have_no_body(status):
 
 
 BROKEN_BODIES = {
-    "a size that is none": CHUNKED + b"3\r\nabc\r\nthis is none\r\n",
+    "an invalid chunk size": CHUNKED + b"3\r\nabc\r\nthis is none\r\n",
     "a negative size": CHUNKED + b"3\r\nabc\r\n-1\r\n",
     "a size without end": CHUNKED + b"3\r\nabc\r\n" + b"F" * 40 + b"\r\n",
     "a chunk that goes on": CHUNKED + b"3\r\nabcdef\r\n",

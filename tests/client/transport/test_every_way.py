@@ -72,7 +72,7 @@ FAILED: dict[str, tuple[Script, type[FamnbError], str]] = {
     "closed in the body": ([*chunked(*HEL, end=False), Action.CLOSE], StreamInterrupted, "Hel"),
     "half closed in the body": ([*chunked(*HEL, end=False), Action.HALF_CLOSE], StreamInterrupted, "Hel"),
     "reset in the body": ([*chunked(*HEL, end=False), Action.RESET], StreamInterrupted, "Hel"),
-    "a size that is none": ([*chunked(*HEL, end=False), 0.02, b"no size\r\n", Action.STALL], StreamInterrupted, "Hel"),
+    "a wrong chunk size": ([*chunked(*HEL, end=False), 0.02, b"no size\r\n", Action.STALL], StreamInterrupted, "Hel"),
     "all of that in one write": ([NO_SIZE, Action.STALL], StreamInterrupted, "Hel"),
     "a length that is too long": ([head(200, content_length="9999"), *HEL, Action.CLOSE], StreamInterrupted, "Hel"),
     "no evidence": (chunked(*HEL), StreamInterrupted, "Hel"),

@@ -1,4 +1,4 @@
-"""What the transport refuses, bounds, and gives back: requests that are none, idle connections, failures."""
+"""What the transport refuses, bounds, and gives back: invalid requests, idle connections, failures."""
 
 import asyncio
 import socket

@@ -395,7 +395,7 @@ def test_a_cell_waits_for_a_turn_but_never_for_a_click(client: Client, weather: 
 # Answers of a type
 
 
-def test_an_answer_becomes_an_instance_or_says_why_it_is_none(client: Client):
+def test_an_answer_becomes_an_instance_or_says_why_not(client: Client):
     composer = Composer(client, schema=Trip, prompt="Plan a trip.")
     write_field(composer, "max_output_tokens", "4")
     composer.submit()

@@ -67,7 +67,7 @@ def test_what_this_version_does_not_know_stays_in_the_file(path: Path):
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"presets": []}'])
-def test_a_file_that_is_none_is_refused_and_left_alone(path: Path, text: str):
+def test_an_invalid_file_is_refused_and_left_alone(path: Path, text: str):
     path.parent.mkdir()
     path.write_text(text)
     with pytest.raises(InvalidRequest, match=r"[Ee]xpected|this is not JSON"):

@@ -195,7 +195,7 @@ def test_indented_json_keeps_every_value_as_it_was_written():
 
 
 @pytest.mark.parametrize(("kind", "is_empty"), [("", True), ("text", True), ("tool_call", False)])
-def test_an_empty_answer_is_said_to_be_empty_and_a_tool_call_is_none(kind: str, is_empty: bool):
+def test_an_empty_answer_is_said_to_be_empty_and_a_tool_call_is_not(kind: str, is_empty: bool):
     blocks = (Block(at=(0, 0), kind=kind, text="", name="now"),) if kind else ()
     text = transcript.reply_bundle(dataclasses.replace(REPLY, blocks=blocks))["text/plain"]
     assert ("The answer is empty." in text) is is_empty
