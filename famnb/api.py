@@ -91,12 +91,11 @@ class Client(BaseClient):
     Parameters left out are read from the environment: FAM_API_KEY, FAM_BASE_URL, FAM_ALT_BASE_URL (which falls back to
     the base address). `ledger` is a Ledger, a path, or None for FAMNB_LEDGER or the user's data folder. `connections`
     is how many connections to one service may be in use at once.
-    `profile` names the vendor whose API the service has ("openai", "anthropic", "openrouter", "gemini", "azure",
-    "deepseek", "groq", "mistral", "xai", "together", "bedrock", "vertex", "ollama", "vllm", "open" for any server that
-    speaks one of their dialects, or one of your own, see `help(famnb.profiles)`): its endpoints, models, fields and
-    headers. Address and key are then read from that vendor's own variables, such as OPENAI_API_KEY. `headers` go with
-    every request, hidden like the key where their name says that they are secret; `query` ends every address; `verify`
-    is a file of certificates, an ssl.SSLContext, or False to accept any.
+    `profile` names the vendor whose API the service has, one of those below or one of your own, see
+    `help(famnb.profiles)`: its endpoints, models, fields and headers. Address and key are then read from that vendor's
+    own variables, such as OPENAI_API_KEY. `headers` go with every request, hidden like the key where their name says
+    that they are secret; `query` ends every address; `verify` is a file of certificates, an ssl.SSLContext, or False to
+    accept any.
     `replay="prefer"` answers a request that the ledger has a complete call of from there, without sending or recording
     anything, marked `reply.replayed`; "only" raises NotRecorded instead of sending any other, so that a notebook runs
     offline. The first identical request of a client gets the newest complete call, the next one the call before it, and
@@ -106,6 +105,9 @@ class Client(BaseClient):
     `transport` carries the requests, in place of one that notes when the kernel received each event; any transport of
     httpx will do, such as `httpx.AsyncHTTPTransport(http2=True)`, or with `uds=` for a Unix socket. It is used on the
     client's own thread, and closed with it.
+    The vendors' profiles are "openai", "anthropic", "openrouter", "gemini", "azure", "deepseek", "groq", "mistral",
+    "xai", "together", "bedrock", "vertex", "ollama", "vllm", and "open" for any server that speaks one of their
+    dialects.
     Raises CredentialError for a key that is unset or malformed, InvalidRequest for any other wrong value.
     """
 

@@ -87,3 +87,5 @@ def test_a_request_explains_its_fields():
     for endpoint in ENDPOINTS.values():
         described = [line.split(" ")[0] for line in (endpoint.request.__doc__ or "").splitlines() if " (" in line]
         assert set(endpoint.request.model_fields) <= set(described)
+    mistral = famnb.profiles.find_profile("mistral").endpoints["chat"].request
+    assert "random_seed (int, at least 0)\n" in (mistral.__doc__ or "")

@@ -26,14 +26,15 @@ One's own service is a profile too, which replay, experiments and workers of Das
     )
     famnb.connect("mine")
 
-To add a profile to famnb: its file, whose `PROFILE` is the value, or its entry in `compatible.py`, and its name here.
-Its requests are built of the tables of fields in `request/vendor_fields.py`: those that the vendor takes, and rows of
-its own. Replies are read alike for all vendors: on chat completions a new name of a count goes into `_read_usage`, one
-of the field with the thinking into `_THINKING_FIELDS`, both in `wire/chat.py`. The docstring of `Client` and the table
-of the users' README name it, and so do `vendors.py` and `test_sent.py` of its tests. A field that no other profile has
-goes into `Fields` of `client/ask_fields.py` as well. A profile has no prices: users set them, and the built-in ones are
-those of the API's document alone. Nothing else matches on its name, but for the vendors that OpenTelemetry calls by
-another, in `export.py`.
+To add a vendor that is OpenAI but for a few fields: in `compatible.py` its request, a row in `_ROWS` and a line in the
+docstring, and its name in `_COMPATIBLE` here. To add another: its file, whose `PROFILE` is the value, and its name in
+`NAMES`. A request is built of the tables of fields in `request/vendor_fields.py`: those that the vendor takes, and rows
+of its own; a field that no other profile has goes into `Fields` of `client/ask_fields.py` as well. The docstring of
+`Client` and the table of the users' README name the profile, and so do `vendors.py` and `test_sent.py` of its tests;
+`pytest tests/profiles` says which of these is missing. Replies are read alike for all vendors: on chat completions a
+new name of a count goes into `_read_usage`, one of the field with the thinking into `_THINKING_FIELDS`, both in
+`wire/chat.py`. A profile has no prices: users set them, and the built-in ones are those of the API's document alone.
+Nothing else matches on its name, but for the vendors that OpenTelemetry calls by another, in `export.py`.
 """
 
 from __future__ import annotations

@@ -32,6 +32,7 @@ _COMMON = (
     "model messages stream response_format tools tool_choice stop extra_body temperature top_p reasoning_effort "
     "frequency_penalty presence_penalty"
 )
+"""The fields of `SERVER_CHAT` that all but Google take."""
 
 GeminiChatRequest = chat_request(
     "GeminiChatRequest",

@@ -19,9 +19,8 @@ from famnb.request.vendor_fields import (
     responses_request,
 )
 
-# Servers have the effort as a field of its own, `reasoning_effort`.
 SERVER_CHAT = {name: row for name, row in CHAT.items() if name != "reasoning"}
-"""The fields of chat completions, as most servers of one's own take them."""
+"""The fields of chat completions, as most servers and vendors take them: the effort is `reasoning_effort`."""
 
 ServerChatRequest = chat_request(
     "ServerChatRequest",

@@ -20,7 +20,7 @@ class Profile:
     endpoints: Endpoints = dataclasses.field(hash=False)
     """What it has, by name; the first is the default."""
     base_url: str | None = None
-    """Where it is; None where everyone has an address of their own."""
+    """Where it is, without the `/v1` of the paths; None where everyone has an address of their own."""
     url_variables: tuple[str, ...] = ()
     """Environment variables that may hold the address, in order."""
     default_port: int | None = None
@@ -55,7 +55,7 @@ class Profile:
 def vendor_endpoints(models: tuple[str, ...], *requests: type[Request], prefix: str = "/v1") -> Endpoints:
     """Return the endpoints of a vendor, one for each of its requests, at the document's paths below `prefix`.
 
-    `models` are suggestions, the first the default.
+    `models` are suggestions, the first the default. `prefix` stands in place of `/v1`, as `/openai/v1` at Groq.
     """
     documented = [(ENDPOINTS[request.endpoint], request) for request in requests]
     return {

@@ -415,8 +415,11 @@ def describe_fields(model: type[BaseModel]) -> str:
     lines = []
     for name, field in model.model_fields.items():
         facts = [_name_type(field.annotation)]
-        facts += [f"at least {limit.ge}" for limit in field.metadata if hasattr(limit, "ge")]
-        facts += [f"at most {limit.le}" for limit in field.metadata if hasattr(limit, "le")]
+        # Those of a field that may be None stand in one of the alternatives of its type.
+        alternatives = [info for kind in get_args(field.annotation) for info in getattr(kind, "__metadata__", ())]
+        limits = [limit for info in (field, *alternatives) for limit in getattr(info, "metadata", ())]
+        facts += [f"at least {limit.ge}" for limit in limits if hasattr(limit, "ge")]
+        facts += [f"at most {limit.le}" for limit in limits if hasattr(limit, "le")]
         if field.is_required():
             facts.append("required")
         elif field.default is not None:
