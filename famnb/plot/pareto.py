@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -143,11 +144,17 @@ def _draw_point(
     """Draw a cross of intervals with a marker in the middle; returns one like it for the legend."""
     colour = canvas.palette.line_style(index)["color"]
     thin: dict[str, Any] = {"color": colour, "linewidth": 1.2, "alpha": 0.7}
+    centre = x.value
     if x.known:
         # No cost is below 0, though Student's interval of a mean may reach there.
         canvas.axes.plot([max(x.low, 0), x.high], [y.value * scale] * 2, **thin)
+    elif math.isinf(x.high):
+        # Of some calls nobody knows the cost: at least so much, which the legend marks `≥`.
+        centre = x.low
+        arrow = {"arrowstyle": "<-", **thin}
+        canvas.axes.annotate("", (centre, y.value * scale), (28, 0), textcoords="offset points", arrowprops=arrow)
     if y.known:
-        canvas.axes.plot([x.value] * 2, [y.low * scale, y.high * scale], **thin)
+        canvas.axes.plot([centre] * 2, [y.low * scale, y.high * scale], **thin)
     style: dict[str, Any] = {
         # Corners round, else half a triangle has a spike.
         "marker": MarkerStyle(
@@ -160,5 +167,5 @@ def _draw_point(
         "markerfacecoloralt": canvas.palette.ground,
         "markeredgewidth": 1.8,
     }
-    canvas.axes.plot([x.value], [y.value * scale], zorder=5, **style)
+    canvas.axes.plot([centre], [y.value * scale], zorder=5, **style)
     return Line2D([], [], **style)

@@ -126,3 +126,6 @@ def test_a_failed_call_whose_cost_nobody_knows_leaves_the_bill_open():
     found = summary(rows, primary="cost_usd")
     assert not found.pairs.set_index("metric").loc["cost_usd", "clear"]
     assert found.text_columns()["cost an answer"][1].startswith("≥ $0.0")
+    # The figure has it where it is at least, with an arrow to what it may be.
+    axes = famnb.plot.pareto(rows, by="variant", score="score_exact").axes[0]
+    assert [text.xy[0] for text in axes.texts if text.arrow_patch] == [found.table.loc["B", "cost_per_answer_low"]]
