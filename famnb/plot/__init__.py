@@ -24,19 +24,22 @@ gaps, differences and load take, is a widget of the same calls or events, as `ex
 draws.
 
 Each figure is in the module of its name. It prepares its rows, opens a `chart.Chart`, and draws on the
-`canvas.Canvas` that the chart gives it.
+`canvas.Canvas` that the chart gives it. What several draw is in a module of its own: `ecdf.py` rising shares,
+`effects.py` intervals, `points.py` the points of a widget.
 
 To add a figure: `plot/NAME.py`, a function of a frame with `by=`, `figsize=`, `width=` and `ax=`, and `interactive=`
-where a call can be a point of it, that draws on the canvas of a `chart.Chart`, whose `notes=` hold
-`simulation_note(frame)` and whose `details` have its numbers in words. Start from `plot/latency.py` for a distribution,
-from `plot/tokens.py` for a bar a group, from `plot/throughput.py` for what goes on in time. A figure of measures takes
-its rows from `select_calls(frame)`, which leaves warm-ups out, one of what was used from
-`select_calls(frame, of_use=True)`. Its name goes below, into the table above, and into `DRAWS` of
-`tests/plot/plot_figures.py`, whose tests draw it from odd frames, and at every size by
-`pytest -m full -k NAME tests/plot/test_gallery.py`. `tests/plot/test_grouping.py` has lists of those that leave
-warm-ups out, that have calls by `started_at` and that refuse infinite numbers, `tests/plot/test_explore.py` one of
-those that are interactive. `notebooks/08-gallery.ipynb` shows it, and `tests/bench/bench_plots.py` times it, whose
-`frame` has the columns that figures read.
+where a call can be a point of it, that draws on the canvas of a `chart.Chart`, whose `details` have its numbers in
+words and whose `notes=` say how many calls lack a value, what `select_calls` left out, and `simulation_note(frame)`,
+for times `clock_notes` as well. Start from `plot/latency.py` for rising shares, from `plot/tokens.py` for a bar a
+group, from `plot/throughput.py` for steps, as of a histogram, where more than three groups lie on each other. A figure
+of measures, a number that each call has, such as a latency or a speed, takes its rows from `select_calls(frame)`, which
+leaves warm-ups out, one of what was used, such as tokens, from `select_calls(frame, of_use=True)`.
+
+Its name goes below, into the table above, and at the end of `DRAWS` of `tests/plot/plot_figures.py`, whose tests draw
+it from odd frames, and at every size by `pytest -m full tests/plot/test_gallery.py`. `tests/plot/test_grouping.py` has
+lists of those that leave warm-ups out (`OF_MEASURES`, `OF_USE`), that have calls by `started_at` and that refuse
+infinite numbers, `tests/plot/test_explore.py` one of those that are interactive. `notebooks/08-gallery.ipynb` shows it,
+and `tests/bench/bench_plots.py` times it, whose `frame` needs the columns that it reads.
 """
 
 from famnb.plot.compare import compare as compare

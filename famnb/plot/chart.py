@@ -60,7 +60,7 @@ COLUMN_GAP_EM, NAME_GAP_EM = 0.2, 1.2
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LegendEntry:
-    """One line of the legend: how a group is drawn, its name, facts about it, and of how many it is."""
+    """One line of the legend: how a group is drawn, its name, facts about it, and of how many it is (`f"{n:,}"`)."""
 
     handle: Artist
     name: str

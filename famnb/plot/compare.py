@@ -153,7 +153,7 @@ def compare(
         height_in=0.15 + GROUP_HEIGHT_IN * size.text_scale * len(shown),
     )
     if not any(map(len, means)):
-        return chart.finish_empty(no_rows_reason(frame, f"a {name} and a {paired_by}"))
+        return chart.finish_empty(no_rows_reason(frame, f"a known {name} and {paired_by}"))
     format_value = format_in(metric, scale)
     canvas = chart.create_canvas()
     entries = []

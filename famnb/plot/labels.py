@@ -105,7 +105,7 @@ STARVED_MS = 5.0
 def clock_notes(frame: pd.DataFrame, metric: str) -> list[str]:
     """Footnotes that say of which calls the times are in doubt, and where Python was kept from looking; empty if none.
 
-    For frames with the columns `clock`, `late_p50_ms`, or the low end of `metric`, such as `ttft_low_s`.
+    For frames with the columns `clock`, `late_p50_ms`, or the low end of `metric`, a column of seconds: `ttft_low_s`.
     """
     notes = []
     calls = format_count(len(frame), "call")
@@ -123,7 +123,7 @@ def clock_notes(frame: pd.DataFrame, metric: str) -> list[str]:
 
 
 def no_rows_reason(frame: pd.DataFrame, needed: str) -> str:
-    """Why nothing can be drawn of a frame none of whose rows has what is needed, as a sentence."""
+    """Why nothing can be drawn of a frame none of whose rows has what is needed ("a token count"), as a sentence."""
     calls = format_count(len(frame), "call")
     reason = f"none of these {calls} has {needed}" if len(frame) else "there are no calls in this frame"
     return f"Nothing to draw: {reason}."

@@ -85,7 +85,7 @@ def latency(
     notes += [*left_out, *clock_notes(frame, metric), *simulation_note(frame)]
     chart = Chart(title=title, x=x, y=y, notes=notes, ax=ax, size=size, by=by, groups=groups)
     if not len(known):
-        return chart.finish_empty(no_rows_reason(frame, f"a {name}"))
+        return chart.finish_empty(no_rows_reason(frame, f"a known {name}"))
     canvas = chart.create_canvas()
     if over == "hour":
         entries = [

@@ -52,7 +52,7 @@ FIGURES = {
     **{f"cost of {name}": lambda frame=frame: plot.cost(frame) for name, frame in ODD_FRAMES.items()},
     **{f"timeline of {name}": lambda reply=reply: plot.timeline(reply) for name, reply in REPLIES.items()},
 }
-"""Figures of rare frames and replies; those that all figures are drawn of are in FRAMES."""
+"""Figures of rare frames and replies; `test_canvas.py` draws every figure of some of FRAMES."""
 
 DRAWS: dict[str, Any] = {
     "latency": plot.latency,

@@ -22,7 +22,7 @@ def test_simulated_data_says_so():
 
 def test_without_data_a_sentence_says_why():
     assert "Nothing to draw: there are no calls in this frame." in figure_text(plot.latency(calls()))
-    assert "Nothing to draw: none of these 3 calls has a time to first token." in figure_text(
+    assert "Nothing to draw: none of these 3 calls has a known time to first token." in figure_text(
         plot.latency(calls(model=["m"] * 3))
     )
     assert "Nothing to add up." in figure_text(plot.cost(calls()))
