@@ -62,6 +62,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
     return BrowserScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
+@pytest.fixture(scope="session", autouse=True)
+def other_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What fixtures of a module or of the session record and set is not in this machine's ledger and prices."""
+    folder = tmp_path_factory.mktemp("session")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FAMNB_LEDGER", str(folder / "ledger.sqlite"))
+        patch.setenv("FAMNB_PRICES", str(folder / "prices.toml"))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No key, address or proxy of this machine reaches a test, and no test this machine's ledger, prices or colours."""
