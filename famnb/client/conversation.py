@@ -132,7 +132,8 @@ def requests_after(before: Turn | None, request: Request, endpoints: Endpoints =
     if before is None:
         return [request]
     messages, losses = turn_messages(request.endpoint, before.path, endpoints)
-    repeated = request.with_earlier(messages).with_losses((*request.losses, *losses))
+    repeated = request.with_earlier(messages)
+    repeated = repeated.with_losses((*request.losses, *repeated.losses, *losses))
     reply = before.reply
     # What was stopped or failed is not stored: the service stores a response once it has ended by itself.
     is_stored = (

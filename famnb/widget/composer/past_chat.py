@@ -55,7 +55,9 @@ def read_chat(
         if is_last and not reply and not is_whole:
             break
         # The system text stands at the first turn alone, as it was sent.
-        turn_request = request.replace(**{field: [*([] if number else lead), prompt]})
+        turn_request = request
+        if not isinstance(conversation, str):
+            turn_request = request.replace(**{field: [*([] if number else lead), prompt]})
         opening = [] if number else messages[len(lead) : starts[0]]
         turn_messages: Sequence[Mapping[str, Any]] = [*opening, prompt, *answer]
         turn_reply = _read_answer(answer, turn_request)

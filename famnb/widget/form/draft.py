@@ -325,15 +325,12 @@ def _prompt_fields(draft: Draft) -> dict[str, Any]:
         system=draft.system if draft.system.strip() else None,
         endpoints=draft.endpoints,
         **fields,
-    ).body()
+    )
+    if draft.pictures:
+        composed = composed.with_content(join_content(text, draft.pictures))
     # The model, and a cap that a vendor insists on, have controls of their own.
     names = {model.prompt_field, endpoint.traits.system_field, "tools", schema_paths and schema_paths.outer[0]}
-    body = {name: value for name, value in composed.items() if name in names}
-    if draft.pictures:
-        conversation = body[model.prompt_field]
-        earlier = [] if isinstance(conversation, str) else conversation[:-1]
-        body[model.prompt_field] = [*earlier, model.user_message(join_content(text, draft.pictures))]
-    return body
+    return {name: value for name, value in composed.body().items() if name in names}
 
 
 def _first_text(content: Any) -> str:
