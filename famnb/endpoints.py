@@ -1,20 +1,27 @@
-"""The four endpoints as values, `ENDPOINTS`; the choice of one; `compose`, which makes a request for any of them.
+"""The endpoints as values, `ENDPOINTS`; the choice of one; `compose`, which makes a request for any of them.
 
 An endpoint is a module in `famnb.request` (what can be asked), one in `famnb.wire` (how replies are written) and an
 entry here. Nothing else matches on an endpoint's name or request class.
 
-To add an endpoint: its request model and `TRAITS` in `request/`, its dialect and `CONVENTIONS` in `wire/`, an entry
-here, its name in `_BY_PREFERENCE` and `EndpointName`; its model in `request/__init__.py`, in `famnb/__init__.py` (under
-`_UNLISTED`, where the names that are listed are 30) and `famnb/__init__.pyi`, and the one that accepts vendors' fields
-in `request/gateway_fields.py`; in `_REQUESTS` of `profiles/local.py` if models on this machine have it.
-`tests/test_endpoints.py` names which of these is missing. Then the tests of `request`, `cli`, `service` and `widget`
-try it too: its fields go into `CASES` of `tests/service/test_field_effects.py`, its stream into
-`tests/support/wire_payloads.py`; what it cannot do that tests take for granted (turns, images, tools) is said in them.
+To add an endpoint: in `request/` a base with all but the fields, of which the vendors' requests are built too, the
+document's request, derived from it alone, and `TRAITS`; in `wire/` its dialect and `CONVENTIONS`; an entry here, its
+name in `_BY_PREFERENCE` and `EndpointName`; its model in `request/__init__.py`, in `famnb/__init__.py` (under
+`_UNLISTED`, where the names that are listed are 30) and `famnb/__init__.pyi`; its table of fields in
+`request/gateway_fields.py`, where `CONVENTIONS` name the `extra_fields` that the vendor's SDK does not have; and in
+`_REQUESTS` of `profiles/local.py` if models on this machine have it, with `usage_fields` in its traits where a stream
+has its usage only if asked. `tests/test_endpoints.py` names which of these is missing, but for the last and the `.pyi`.
+README's first sentence names the endpoints.
+
+Its bytes go into `tests/wire/fixtures` and `test_dialect_document.py` beside them, its dialect into `DIALECTS` of
+`tests/support/strategies.py`, its stream into `tests/support/wire_payloads.py`, and its fields into `CASES` of
+`tests/service/test_field_effects.py`. Then the tests of `request`, `cli`, `service` and `widget` try it too; those that
+need what it does not have (turns, a system text, images, tools, thinking, `top_p`, usage in a stream) leave it out.
 
 A request's own methods say how it carries a text, parts and a system text; what it cannot carry goes into
 `with_losses`. Where its prompt is a plain text, `with_earlier` and `with_content` are its own, and the latter replaces
-all of it. A field that no engine has is `Annotated[…, UNUSED]`. A variant of chat's dialect overrides `_read` and
-`_render_chunk`.
+all of it. A field that no engine has is `Annotated[…, UNUSED]`. A variant of chat's dialect has its own `read`, `write`
+and `CONVENTIONS`, and overrides `_read`, `_render_chunk`, and where it has no thinking or tools `_write_delta` and
+`_write_call`.
 """
 
 from __future__ import annotations
@@ -126,7 +133,7 @@ _ENDPOINTS = (
 )
 ENDPOINTS = MappingProxyType({endpoint.name: endpoint for endpoint in _ENDPOINTS})
 """The endpoints by name."""
-# Of the three that serve the `fam-2-5` models, messages alone shows thinking.
+# Of those that serve the `fam-2-5` models, messages alone shows thinking.
 _BY_PREFERENCE = MappingProxyType({name: ENDPOINTS[name] for name in ("messages", "responses", "web", "chat")})
 """The same, the one first that is chosen where several would do."""
 FALLBACK = ENDPOINTS["web"]

@@ -34,7 +34,7 @@ def complete(shell: InteractiveShell, code: str) -> list[str]:
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
-        ("client.ask('Hi', endpoint='", ["chat", "messages", "responses", "web"]),
+        ("client.ask('Hi', endpoint='", sorted(ENDPOINTS)),
         ('client.ask("Hi (now)", endpoint="me', ["messages"]),
         ("famnb.compose('re", ["responses"]),
         ("client.ask('Hi', model='fam-2", ["fam-2-5-mini", "fam-2-5-pro"]),

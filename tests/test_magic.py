@@ -11,6 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import famnb
 from famnb.client.live_call import Stream
+from famnb.endpoints import ENDPOINTS
 from tests.support.waiting import wait_until
 
 
@@ -161,7 +162,7 @@ def test_a_failed_call_leaves_its_reply(shell: InteractiveShell, capsys: pytest.
     ("code", "offered"),
     [
         ("%%fam --endpoint m", {"messages"}),
-        ("%fam -e ", {"chat", "responses", "web", "messages"}),
+        ("%fam -e ", {*ENDPOINTS}),
         ("%%fam --model ", {"fam-mini", "fam-2-5-pro", "fam-2-5-mini"}),
         ("%%fam --endpoint web --model fam-", {"fam-2-5-pro", "fam-2-5-mini"}),
         ("%fam --th", {"--thinking"}),

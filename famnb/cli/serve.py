@@ -1,6 +1,6 @@
 """`famnb serve`: runs the local service in the foreground.
 
-It answers on all four endpoints, whole and streamed, byte for byte as the API's document shows. Answers are simulated:
+It answers on every endpoint, whole and streamed, byte for byte as the API's document shows. Answers are simulated:
 deterministic for the same model, request and --seed, paced like a real model (--time-scale 0 does not wait). Every call
 to it is marked `simulated` in the ledger, and figures of such calls say so.
 
@@ -12,7 +12,7 @@ To check a service: start it, and tell `famnb check` where it is.
 SDKs          openai with base_url=URL/v1 (chat completions, responses) or URL/v1/web (web chat), anthropic with
               base_url=URL. --compat understands what they send beyond the document: tools, stop, other names of the
               cap, /v1/models, any model; without it, ignored fields are named in the header x-famnb-ignored.
-two addresses --alt-port N serves responses, web chat and messages at an address of their own, as the document has it;
+two addresses --alt-port N serves all endpoints but chat at an address of their own, as the document has it;
               an endpoint at the wrong one is 404. Without it both are one.
 pace          Time to first token and gaps are log-normal per model; hidden reasoning delays the first token, shown
               thinking the answer. The true values, in seconds: famnb.service.engines.latency_model.latency_profile(
@@ -39,8 +39,8 @@ container     famnb/service/container has a Containerfile, and a compose.yaml of
 the end       At Ctrl-C or SIGTERM open streams end with their endpoint's failure event and whole calls with a 500,
               within about a second; new calls are refused. A response that was running is stored as failed.
 
-In front of an engine of your own: any server with POST /v1/chat/completions answers in place of the simulation, on all
-four endpoints, with thinking, tools, JSON, conversations and exact errors. Start the engine, then famnb in front of it.
+In front of an engine of your own: any server with POST /v1/chat/completions answers in place of the simulation, on
+every endpoint, with thinking, tools, JSON, conversations and exact errors. Start the engine, then famnb in front of it.
 
   # llama.cpp
   llama-server -m model.gguf --jinja --port 8080 --api-key "$ENGINE_KEY"
@@ -113,7 +113,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     count: dict[str, Any] = {"type": integer_from(1), "metavar": "N"}
     add("--host", "address to listen on (default: %(default)s)")
     add("--port", "port to listen on (default: a free one)", type=int)
-    alt_help = "serve responses, web chat and messages at this port, 0 for a free one (default: all four on one port)"
+    alt_help = "serve all endpoints but chat at this port, 0 for a free one (default: all on one port)"
     add("--alt-port", alt_help, type=int, metavar="N")
     key_help = f"an API key to accept, repeatable (default: those in {KEY_VARIABLE}, else a random one)"
     add("--key", key_help, action="append", metavar="K")

@@ -1,4 +1,4 @@
-"""Models on this machine, behind famnb's own service: all four endpoints, with the vendors' fields as well.
+"""Models on this machine, behind famnb's own service: every endpoint, with the vendors' fields as well.
 
     famnb.connect("local")                          # smollm2; `famnb model list` has the known ones
     famnb.connect("local", model="FILE.gguf")       # any model in llama.cpp's format

@@ -4,7 +4,7 @@
              ├─ BaseResponsesRequest ─ ResponsesRequest
              └─ BaseMessagesRequest ── MessagesRequest
 
-The four on the right are those of the document. Beside them stand the requests of the local service and of the vendors,
+Those on the right are the document's. Beside them stand the requests of the local service and of the vendors,
 which `fields.build_request` makes of tables. A base writes and reads whichever fields its requests have.
 
 `describe_fields` has the fields of a request as text, for `help(famnb.MessagesRequest)` and `famnb.MessagesRequest?`.
@@ -41,7 +41,7 @@ Heading: TypeAlias = Literal[
 ]
 """A heading in the form of a request; fields under the empty one come first, without a heading."""
 SHARED_GROUPS: Mapping[str, Heading] = {"model": "", "temperature": "Sampling", "top_p": "Sampling", "stream": "Stream"}
-"""The headings of the fields that every endpoint has."""
+"""The headings of the fields that all endpoints of the document have."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -90,7 +90,7 @@ def chat_part(part: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def plain_text(content: Any) -> str:
-    """Return the text of a content of any shape; images are left out."""
+    """Return the text of a content, which may be parts that were read (JSON has none); images are left out."""
     match content:
         case str():
             return content
@@ -101,7 +101,7 @@ def plain_text(content: Any) -> str:
 
 
 def images(content: Any) -> tuple[str, ...]:
-    """Return the image addresses in a content of any shape."""
+    """Return the image addresses in a content, which may be parts that were read."""
     if isinstance(content, list | tuple):
         return tuple(url for part in content for url in images(part))
     url = getattr(content, "image", None)

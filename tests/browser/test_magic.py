@@ -2,6 +2,7 @@
 
 from playwright.sync_api import expect
 
+from famnb.endpoints import ENDPOINTS
 from tests.browser.lab_page import Lab
 from tests.support.waiting import wait_until
 
@@ -24,7 +25,7 @@ def test_a_cell_is_written_by_completion_asks_and_is_stopped_by_the_notebooks_bu
     lab.notebook("%load_ext famnb\ncity = 'Oslo'", "", endless, states).run(0)
     lab.page.locator(".jp-CodeCell").nth(1).locator(".cm-content").click()
     lab.page.keyboard.type("%%fam --endpoint ")
-    complete(lab, ["chat", "messages", "responses", "web"], "web")
+    complete(lab, sorted(ENDPOINTS), "web")
     lab.page.keyboard.type(" --model ")
     complete(lab, ["fam-2-5-mini", "fam-2-5-pro"], "fam-2-5-mini")
     lab.page.keyboard.type(" --into answer")

@@ -11,10 +11,9 @@ import famnb
 from famnb.api import Client
 from famnb.client.conversation import Turn, turn_messages
 from famnb.client.live_call import Stream
+from famnb.endpoints import ENDPOINTS
 from tests.support.fault_server import FaultServer, Received, chunked, event, whole
 from tests.support.wire_payloads import body
-
-ENDPOINTS = ["chat", "responses", "web", "messages"]
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)

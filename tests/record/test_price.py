@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import famnb
+from famnb.endpoints import ENDPOINTS
 from famnb.record import Ledger
 from famnb.record.price import Cost
 from famnb.service import Server
@@ -121,7 +122,7 @@ def test_costs_are_those_reckoned_by_hand(prices, tmp_path, endpoint, streamed, 
     assert [row["cost_usd"], row["cost_low_usd"], row["cost_high_usd"]] == [float(amount) for amount in dollars]
 
 
-@pytest.mark.parametrize("endpoint", ["chat", "responses", "web", "messages"])
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_intervals_contain_what_the_whole_reply_says_it_cost(prices: None, server: Server, endpoint: str):
     model = "fam-mini" if endpoint == "chat" else "fam-2-5-pro"
     reasoning = {"thinking": 200} if endpoint == "messages" else {"reasoning": {"effort": "high", "summary": "none"}}

@@ -20,7 +20,7 @@ def api(server: Server) -> Iterator[ServiceClient]:
 
 @pytest.fixture(params=list(ENDPOINTS))
 def endpoint(request: pytest.FixtureRequest) -> str:
-    """Each of the four endpoints in turn."""
+    """Each endpoint in turn."""
     return str(request.param)
 
 

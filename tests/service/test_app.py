@@ -26,7 +26,7 @@ def test_another_method_is_405_and_says_what_is_allowed(api: ServiceClient, endp
     assert "POST" in error_of(endpoint, answer.json())["message"]
 
 
-@pytest.mark.parametrize("path", ["/", "/v1", "/v1/completions", "/v1/responses/", "/v2/responses", "/health/x", "//"])
+@pytest.mark.parametrize("path", ["/", "/v1", "/v1/completion", "/v1/responses/", "/v2/responses", "/health/x", "//"])
 def test_an_unknown_path_is_404_in_the_common_shape(api: ServiceClient, path: str):
     answer = api.post(path, json={})
     assert (answer.status_code, error_of("web", answer.json())["type"]) == (404, "invalid_request_error")
@@ -106,4 +106,4 @@ def test_stored_responses_are_where_responses_are_made(two: Server):
 def test_limits_hold_across_both():
     with serve(time_scale=0, alt_port=0, requests_per_minute=1, burst=2) as limited:
         answers = [post_minimal(limited, own_address(limited, name), name).status_code for name in ENDPOINTS]
-    assert answers == [200, 200, 429, 429]
+    assert answers == [200, 200, *[429] * (len(ENDPOINTS) - 2)]

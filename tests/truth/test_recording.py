@@ -1,4 +1,4 @@
-"""What is recorded of an engine whose truth is known, on all four endpoints: over sockets, and by the short cut."""
+"""What is recorded of an engine whose truth is known, on every endpoint: over sockets, and by the short cut."""
 
 import pandas as pd
 import pytest

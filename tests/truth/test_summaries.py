@@ -27,7 +27,7 @@ ENGINE = TruthEngine(
 
 @pytest.fixture(scope="module")
 def result(prices, tmp_path_factory):
-    """The summary of one experiment that was run over sockets, on all four endpoints."""
+    """The summary of one experiment that was run over sockets, on every endpoint."""
     exp = run_served(ENGINE, tmp_path_factory.mktemp("served"), 40, VARIANTS, concurrency=16)
     return exp.summary(baseline="today", primary="score_right")
 

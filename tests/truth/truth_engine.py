@@ -188,7 +188,7 @@ def _median_sum_quantile(p: float) -> float:
 
 @contextlib.contextmanager
 def serve(engine: TruthEngine) -> Iterator[str]:
-    """Serve an engine on all four endpoints, in a thread of this process; yields its address. The key is `KEY`."""
+    """Serve an engine on every endpoint, in a thread of this process; yields its address. The key is `KEY`."""
     shutdown, listener = Shutdown(), socket.create_server(("127.0.0.1", 0))
     app = create_app(Options(), keys=(KEY,), engine=engine, store=ResponseStore(), shutdown=shutdown)
     server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_level="error", timeout_graceful_shutdown=1))

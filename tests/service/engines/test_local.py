@@ -1,4 +1,4 @@
-"""Models on this machine behind all four endpoints, with a tiny model of random weights made here."""
+"""Models on this machine behind every endpoint, with a tiny model of random weights made here."""
 
 import contextlib
 import json
@@ -18,6 +18,7 @@ import pytest
 
 import famnb
 from famnb.cli import main
+from famnb.endpoints import ENDPOINTS
 from famnb.errors import BadRequestError, InvalidRequest
 from famnb.service.engines.llama_cpp import EngineOptions, start_engine
 from tests.support.service_requests import PATHS, ServiceClient
@@ -45,7 +46,7 @@ def client(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[fa
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("endpoint", ["chat", "responses", "web", "messages"])
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_every_endpoint_is_answered_by_the_model_and_not_simulated(client: famnb.Client, endpoint: str, stream: bool):
     reply = client.ask("Say something.", endpoint=endpoint, max_tokens=12, stream=stream)
     assert reply.text
@@ -123,7 +124,7 @@ def test_prompts_are_counted_by_the_models_own_tokenizer_and_check_passes(model,
         monkeypatch.setenv("FAM_BASE_URL", server.url)
         monkeypatch.setenv("FAM_API_KEY", server.key)
         assert main(["check"]) == 0
-    assert "8 of 8 calls passed" in capsys.readouterr().out
+    assert f"{2 * len(ENDPOINTS)} of {2 * len(ENDPOINTS)} calls passed" in capsys.readouterr().out
 
 
 def test_an_engine_answers_only_the_service_that_has_its_key(model: Path):

@@ -12,6 +12,7 @@ import pytest
 
 import famnb
 from famnb.api import Client
+from famnb.endpoints import ENDPOINTS
 from famnb.events import Delta
 from famnb.widget import Composer
 from famnb.widget.composer.turns import TurnCall, TurnPane
@@ -30,8 +31,6 @@ from tests.support.composers import (
 )
 from tests.support.scripted_stream import ScriptedStream
 from tests.support.waiting import wait_until
-
-ENDPOINTS = ["chat", "responses", "web", "messages"]
 
 
 class Trip(pydantic.BaseModel):

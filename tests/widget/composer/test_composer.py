@@ -9,6 +9,7 @@ import pytest
 
 import famnb
 from famnb.api import Client
+from famnb.endpoints import ENDPOINTS
 from famnb.widget import Composer
 from tests.support.composers import (
     choose_endpoint,
@@ -25,7 +26,7 @@ from tests.support.composers import (
 from tests.support.waiting import wait_until
 
 
-@pytest.mark.parametrize("endpoint", ["chat", "responses", "web", "messages"])
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_each_endpoint_is_chosen_sent_and_shown(client: Client, endpoint: str):
     composer = Composer(client, prompt="Say hello.", system="Be kind.")
     choose_endpoint(composer, endpoint)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from famnb.client.ask import Result, Round
 from famnb.client.conversation import Turn
-from famnb.endpoints import compose
+from famnb.endpoints import ENDPOINTS, compose
 from famnb.errors import StreamInterrupted
 from famnb.events import Fault, Usage
 from famnb.record import Cost
@@ -164,7 +164,7 @@ def test_the_title_of_a_folded_transcript_tells_it_from_the_others():
     assert transcript.title(stopped) == "messages · stopped after 3.1 s · “Why is the sky blue?”"
 
 
-@pytest.mark.parametrize("endpoint", ["chat", "responses", "web", "messages"])
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_every_endpoint_shows_its_conversation(endpoint: str):
     reply = Reply(request=compose(endpoint, "the prompt", system="the system"), status="completed", complete=True)
     assert "> system: the system\n\n> user: the prompt" in transcript.reply_bundle(reply)["text/plain"]
