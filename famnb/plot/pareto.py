@@ -150,7 +150,7 @@ def _draw_point(
         canvas.axes.plot([max(x.low, 0), x.high], [y.value * scale] * 2, **thin)
     elif math.isinf(x.high):
         # Of some calls nobody knows the cost: at least so much, which the legend marks `≥`.
-        centre = x.low
+        centre = max(x.low, 0)
         arrow = {"arrowstyle": "<-", **thin}
         canvas.axes.annotate("", (centre, y.value * scale), (28, 0), textcoords="offset points", arrowprops=arrow)
     if y.known:
