@@ -28,13 +28,17 @@ One's own service is a profile too, which replay, experiments and workers of Das
 
 To add a vendor that is OpenAI but for a few fields: in `compatible.py` its request, a row in `_ROWS` and a line in the
 docstring, and its name in `_COMPATIBLE` here. To add another: its file, whose `PROFILE` is the value, and its name in
-`NAMES`. A request is built of the tables of fields in `request/vendor_fields.py`: those that the vendor takes, and rows
-of its own; a field that no other profile has goes into `Fields` of `client/ask_fields.py` as well. The docstring of
-`Client` and the table of the users' README name the profile, and so do `vendors.py` and `test_sent.py` of its tests;
-`pytest tests/profiles` says which of these is missing. Replies are read alike for all vendors: on chat completions a
-new name of a count goes into `_read_usage`, one of the field with the thinking into `_THINKING_FIELDS`, both in
-`wire/chat.py`. A profile has no prices: users set them, and the built-in ones are those of the API's document alone.
-Nothing else matches on its name, but for the vendors that OpenTelemetry calls by another, in `export.py`.
+`NAMES`. A request is built of tables of fields: of `SERVER_CHAT` of `open.py`, or those of `request/vendor_fields.py`,
+what the vendor takes, and rows of its own. Its `cap` and its traits are not in a table: see `GroqChatRequest` and
+`MistralChatRequest`. A field that no other profile has goes into `Fields` of `client/ask_fields.py` as well. The
+docstring of `Client` and the table of the users' README name the profile, and so do `PATHS` in `vendors.py` and `SENT`
+in `test_sent.py` of its tests, with tools of its own `OWN_TOOLS` too. `pytest tests/profiles` fails where one of these
+is missing; whether the fields and limits are the vendor's, `help` of the request shows.
+
+Replies are read alike for all vendors: on chat completions a new name of a count goes into `_read_usage`, one of the
+field with the thinking into `_THINKING_FIELDS`, both in `wire/chat.py`. A profile has no prices: users set them, and
+the built-in ones are those of the API's document alone. Nothing else matches on its name, but for the vendors that
+OpenTelemetry calls by another, in `export.py`.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ _COMMON = (
     "model messages stream response_format tools tool_choice stop extra_body temperature top_p reasoning_effort "
     "frequency_penalty presence_penalty"
 )
-"""The fields of `SERVER_CHAT` that all but Google take."""
+"""The fields of `SERVER_CHAT` that DeepSeek, Groq, Mistral and Together take alike."""
 
 GeminiChatRequest = chat_request(
     "GeminiChatRequest",
@@ -88,6 +88,8 @@ TogetherChatRequest = chat_request(
     module=__name__,
 )
 
+# Name, title, address without `/v1` or the variable that holds it, prefix of the paths, variables of the key, models,
+# requests; of the models and of the requests the first is the default.
 # fmt: off
 _GOOGLE = "https://generativelanguage.googleapis.com/v1beta/openai"
 _ROWS = (

@@ -55,7 +55,8 @@ class Profile:
 def vendor_endpoints(models: tuple[str, ...], *requests: type[Request], prefix: str = "/v1") -> Endpoints:
     """Return the endpoints of a vendor, one for each of its requests, at the document's paths below `prefix`.
 
-    `models` are suggestions, the first the default. `prefix` stands in place of `/v1`, as `/openai/v1` at Groq.
+    `models` are suggestions, at least one, the first the default. `prefix` stands in place of `/v1`: `/openai/v1` at
+    Groq.
     """
     documented = [(ENDPOINTS[request.endpoint], request) for request in requests]
     return {
