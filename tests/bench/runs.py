@@ -73,6 +73,8 @@ def measure(calls: int, over: Callable[[], int]) -> Iterator[dict[str, Any]]:
 
 def by_famnb(method: str, url: str, key: str, calls: int, concurrency: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
+        # Prices are set for the run, and not in the file of whoever runs it.
+        os.environ["FAMNB_PRICES"] = f"{folder}/prices.toml"
         ledger = CountingLedger(f"{folder}/ledger.sqlite")
         with famnb.Client(base_url=url, api_key=key, ledger=ledger, connections=concurrency) as client:
             plan = experiment(client, calls)
