@@ -103,6 +103,8 @@ def locked(tmp_path, monkeypatch):
 def test_calls_go_on_while_the_ledger_is_locked_and_none_is_lost(client, locked):
     small_experiment(client).run()
     exp = small_experiment(client, prompts=20)
+    # Else the lock may come before the records of the first run.
+    client.ledger.flush()
     locked()
     assert exp.run(concurrency=4).completed == 68
     with pytest.raises(LedgerError, match="records of earlier calls wait in memory"):
