@@ -37,10 +37,12 @@ WRITES = {
 def test_what_comes_between_events_moves_no_exact_time(name):
     """It comes 6 ms after the event, and both wait for a loop that looks every 20 ms: no claim is off by 0.1 ms.
 
-    The kernel merges some of them, and of these the time is not known.
+    The kernel merges some of them, and of these the time is not known. The first event is read before more is sent, so
+    that there is one to merge with nothing.
     """
     first, *others = WRITES[name]
     sent, listener = [], socket.create_server(("127.0.0.1", 0))
+    has_read = threading.Semaphore(0)
     coding = {"transfer_encoding": "chunked"} if first[:1] != b"d" else {"connection": "close"}
 
     def serve():
@@ -49,10 +51,13 @@ def test_what_comes_between_events_moves_no_exact_time(name):
         with connection:
             connection.recv(10_000)
             connection.sendall(head(200, content_type="text/event-stream", **coding))
-            for _ in range(ROUNDS):
+            has_read.acquire()
+            for n in range(ROUNDS):
                 before_ns = time.perf_counter_ns()
                 connection.sendall(first)
                 sent.append((before_ns, time.perf_counter_ns()))
+                if n == 0:
+                    has_read.acquire()
                 for other in others:
                     time.sleep(PAUSE_S)
                     connection.sendall(other)
@@ -66,19 +71,21 @@ def test_what_comes_between_events_moves_no_exact_time(name):
     async def read(url):
         reader = ResponseReader(ENDPOINTS["web"], streamed=True)
         transport = StampedTransport()
+
+        def feed(data, stamp):
+            reader.feed(data, stamp.t_ns, stamp.late_ns, blurred=stamp.blurred, merged=stamp.merged)
+            has_read.release()
+
         response = await transport.handle_async_request(httpx.Request("POST", url))
+        has_read.release()
         holder = asyncio.create_task(hold())
         with pytest.raises(httpx.RemoteProtocolError) if "transfer_encoding" in coding else contextlib.nullcontext():
-            await response.stream.deliver(
-                lambda data, stamp: (
-                    reader.feed(data, stamp.t_ns, stamp.late_ns, blurred=stamp.blurred, merged=stamp.merged) and None
-                )
-            )
+            await response.stream.deliver(feed)
         holder.cancel()
         await transport.aclose()
         return reader.reads
 
-    thread = threading.Thread(target=serve)
+    thread = threading.Thread(target=serve, daemon=True)
     thread.start()
     with listener:
         reads = asyncio.run(read(f"http://127.0.0.1:{listener.getsockname()[1]}"))
