@@ -71,15 +71,8 @@ _TITLES = {
 TIME_COLUMNS = ("started_at", "reply_model", "service")
 """The columns that tell whether calls are of one time, one model and one engine."""
 _UNITS = {column.name: column.unit for column in CALLS if column.dtype in ("Int64", "Float64") and column.unit}
-MEASURED_COLUMNS = tuple(
-    dict.fromkeys(
-        [
-            *OUTCOME_COLUMNS,
-            *TIME_COLUMNS,
-            *(column.name for column in CALLS if column.name in _UNITS or "_source" in column.name),
-        ]
-    )
-)
+_SOURCES = [column.name for column in CALLS if "_source" in column.name]
+MEASURED_COLUMNS = (*OUTCOME_COLUMNS, *TIME_COLUMNS, *_UNITS, *_SOURCES)
 """The columns of `famnb.calls` that metrics are measured from: numbers, their sources, how calls ended, and when."""
 _FORMATS: dict[str, tuple[FormatValue, Better]] = {
     "s": (format_duration, "less"),
@@ -327,19 +320,14 @@ def measure(
     if metric.name == GOODPUT:
         limited = {name: read_bounds(rows, name) for name in slo}
         # What keeps a limit at its high end does so for certain: that is the low end of keeping it.
-        value, low, high = (
-            stats.meets_slo(
-                pd.DataFrame({name: getattr(column, end) for name, column in limited.items()}), slo, failed=~is_answered
-            )
-            .astype("Float64")
-            .astype(float)
-            for end in ("value", "high", "low")
-        )
-        return Measured(value, low, high).where(is_tried)
+        ends = ({name: getattr(column, end) for name, column in limited.items()} for end in ("value", "high", "low"))
+        kept = (stats.meets_slo(pd.DataFrame(columns), slo, failed=~is_answered) for columns in ends)
+        return Measured(*(is_kept.astype("Float64").astype(float) for is_kept in kept)).where(is_tried)
     if metric.name in (COST, COST_PER_CALL, COST_PER_RIGHT):
         share = is_tried if metric.name == COST_PER_CALL else is_answered
         if metric.name == COST_PER_RIGHT:
-            score = find_yes_no(rows)
+            # The first score that is always 0 or 1.
+            score = next((name for name in score_columns(rows) if rows[name].dropna().isin(YES_NO).all()), None)
             is_right = rows[score].eq(1) if score else is_answered & False
             share = is_answered & is_right.fillna(False).astype(bool)
         return _share_costs(rows, share, by=by)
@@ -363,11 +351,6 @@ def measure_column(frame: pd.DataFrame, name: str, *, by: str) -> Measured:
         spans = frame.attrs.get("score_spans")
         return measure(frame, find_metric(name, spans), failed="zero", slo={}, by=by)
     return read_bounds(frame, name)
-
-
-def find_yes_no(rows: pd.DataFrame) -> str | None:
-    """Return the first column of scores that are all 0 or 1; None if there is none."""
-    return next((name for name in score_columns(rows) if rows[name].dropna().isin(YES_NO).all()), None)
 
 
 def _share_costs(rows: pd.DataFrame, share: pd.Series[bool], *, by: str) -> Measured:
