@@ -49,40 +49,24 @@ RUN_NOISE = 0.1
 Standing: TypeAlias = Literal["equivalent", "not worse", "worse", "unclear"]
 """Where a difference lies by its margin: within it either way, within it at worst, beyond it, or not known."""
 COLUMNS = {
-    "first": "string",
-    "second": "string",
-    "metric": "string",
+    **dict.fromkeys(("first", "second", "metric"), "string"),
     "n": "Int64",
-    "difference": "Float64",
-    "low": "Float64",
-    "high": "Float64",
-    "ratio": "Float64",
-    "ratio_low": "Float64",
-    "ratio_high": "Float64",
-    "p_value": "Float64",
-    "p_adjusted": "Float64",
+    **dict.fromkeys(("difference", "low", "high"), "Float64"),
+    **dict.fromkeys(("ratio", "ratio_low", "ratio_high", "p_value", "p_adjusted"), "Float64"),
     "clear": "boolean",
     "notable": "Float64",
     "needed": "Int64",
-    "baseline": "boolean",
-    "primary": "boolean",
+    **dict.fromkeys(("baseline", "primary"), "boolean"),
     "statistic": "string",
-    "first_value": "Float64",
-    "second_value": "Float64",
-    "first_least": "Float64",
-    "first_most": "Float64",
-    "second_least": "Float64",
-    "second_most": "Float64",
+    **dict.fromkeys(("first_value", "second_value"), "Float64"),
+    **dict.fromkeys(("first_least", "first_most", "second_least", "second_most"), "Float64"),
     "estimated": "boolean",
     "comparisons": "Int64",
     "caution": "string",
-    "share": "Float64",
-    "share_more": "Float64",
-    "margin": "Float64",
+    **dict.fromkeys(("share", "share_more", "margin"), "Float64"),
     "standing": "string",
     "apart_s": "Float64",
-    "first_runs": "Int64",
-    "second_runs": "Int64",
+    **dict.fromkeys(("first_runs", "second_runs"), "Int64"),
 }
 
 
@@ -264,19 +248,15 @@ def compare_two(
 
 def _locate(calls: pd.Series[float], statistic: str) -> float:
     """What a statistic compares of one side, from its calls by prompt; NaN without any."""
-    if statistic == MEDIAN and len(calls):
-        return float(calls.groupby(level=0).mean().median())
-    return mean_over_prompts(calls)
+    by_prompt = average_repeats(calls.to_frame("value"))["value"]
+    return float(by_prompt.median() if statistic == MEDIAN else by_prompt.mean())
 
 
 def _run_values(runs: tuple[list[pd.Series[float]], list[pd.Series[float]]], statistic: str) -> tuple[Any, Any]:
     """The value of each run of either side, over the prompts that all runs have."""
     shared = functools.reduce(pd.Index.intersection, (run.index.unique() for side in runs for run in side))
-    sides = []
-    for side in runs:
-        parts = (run[run.index.isin(shared)] for run in side)
-        sides.append(np.array([_locate(part, statistic) for part in parts]))
-    return sides[0], sides[1]
+    first, second = (np.array([_locate(run[run.index.isin(shared)], statistic) for run in side]) for side in runs)
+    return first, second
 
 
 def is_yes_no(calls: pd.DataFrame, metric: Metric) -> bool:
@@ -325,14 +305,6 @@ def bounded_mean(calls: pd.DataFrame, metric: Metric, *, level: float) -> stats.
     # No count, amount or time is below 0, though the interval of a mean of few values may reach there.
     lowest, highest = np.clip([low.low, math.inf if is_open else high.high], *metric.span)
     return dataclasses.replace(value, low=float(lowest), high=float(highest), n=value.clusters)
-
-
-def mean_over_prompts(values: pd.Series[float]) -> float:
-    """The mean of values by prompt, repeats averaged first; NaN without any."""
-    codes, prompts = pd.factorize(values.index)
-    is_known = codes >= 0
-    sums = np.bincount(codes[is_known], values.to_numpy()[is_known])
-    return float((sums / np.bincount(codes[is_known])).mean()) if len(prompts) else math.nan
 
 
 def _pairs_needed(row: Mapping[Any, Any], level: float) -> int | None:

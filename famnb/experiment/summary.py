@@ -21,14 +21,7 @@ import pandas as pd
 from famnb import stats
 from famnb.errors import InvalidRequest
 from famnb.experiment import narrative
-from famnb.experiment.comparison import (
-    compare_variants,
-    estimate,
-    judge,
-    mean_over_prompts,
-    number_prompts,
-    to_records,
-)
+from famnb.experiment.comparison import compare_variants, estimate, judge, number_prompts, to_records
 from famnb.experiment.metrics import (
     COST,
     COST_PER_CALL,
@@ -64,6 +57,7 @@ from famnb.formatting import (
     html_table,
 )
 from famnb.frame.spend import is_unpriced
+from famnb.stats.differences import average_repeats
 from famnb.stats.intervals import check_share
 
 TIMES = ("ttft_s", "ttfa_s", "e2e_s")
@@ -187,12 +181,11 @@ class Summary:
         if self.is_one_prompt:
             return self.headline
         head, rows = self.trade_offs()
-        columns = self.text_columns()
-        table = (
-            format_table(head, rows, left=head.index("metric") + 1)
-            if rows
-            else format_table(list(columns), [list(row) for row in zip(*columns.values(), strict=True)])
-        )
+        if rows:
+            table = format_table(head, rows, left=head.index("metric") + 1)
+        else:
+            columns = self.text_columns()
+            table = format_table(list(columns), zip(*columns.values(), strict=True))
         more = len(self.lines) - len(self.notes[:MAX_NOTES])
         sentences = f", {format_count(more, 'more sentence')} in .lines" if more else ""
         rest = f"Figures of each variant are in .table{sentences}."
@@ -213,7 +206,7 @@ class Summary:
         # The first column names the variants; a table of more columns than this would not fit a page.
         names, *columns = self.text_columns().items()
         tables = "".join(
-            html_table([head for head, _ in part], list(zip(*(cells for _, cells in part), strict=True)))
+            html_table([head for head, _ in part], zip(*(cells for _, cells in part), strict=True))
             for start in range(0, len(columns), MAX_COLUMNS)
             for part in [[names, *columns[start : start + MAX_COLUMNS]]]
         )
@@ -256,10 +249,9 @@ def summary(
     names, why = choose_metrics(rows, primary=primary, metrics=metrics, slo=limits)
     scores = score_columns(rows[rows["status"].isin(ANSWERED)])
     tabled = [find_metric(name, spans) for name in (SUCCESS, *([GOODPUT] if limits else []), *scores, *TIMES, *_MEANS)]
-    chosen = [find_metric(name, spans) for name in names]
     # One that was chosen after the calls is one of all that could have been.
-    candidates = [find_metric(name, spans) for name in default_metrics(rows, limits)] if exploratory else []
-    judged = list(dict.fromkeys([*chosen, *candidates]))
+    candidates = default_metrics(rows, limits) if exploratory else []
+    judged = [find_metric(name, spans) for name in dict.fromkeys([*names, *candidates])]
     measured = {
         metric: measure(rows, metric, failed=failed, slo=limits) for metric in dict.fromkeys([*tabled, *judged])
     }
@@ -356,18 +348,16 @@ def _variant_table(
         line: dict[str, Any] = {**counts, "left": len(status) - failed - sum(answers.values())}
         for metric, values in measured.items():
             part = values.to_frame(is_variant, prompts)
-            figure, stem, kind = (
-                estimate(metric, part, level=level),
-                _STEMS.get(metric.name, metric.name),
-                metric.figure,
-            )
+            figure, kind = estimate(metric, part, level=level), metric.figure
+            stem = _STEMS.get(metric.name, metric.name)
             line[stem if kind == "share" else f"{stem}_{kind}"] = figure.value
             line |= {f"{stem}_low": figure.low, f"{stem}_high": figure.high, f"{stem}_n": figure.n}
             if kind == "median":
                 p95 = stats.percentile(part["value"], P95, clusters=part.index, level=level)
                 line |= {f"{stem}_p95": p95.value, f"{stem}_p95_low": p95.low, f"{stem}_p95_high": p95.high}
             if kind == "mean":
-                line |= {f"{stem}_{word}": mean_over_prompts(part[end]) for word, end in _ENDS.items()}
+                by_prompt = average_repeats(part)
+                line |= {f"{stem}_{word}": by_prompt[end].mean() for word, end in _ENDS.items()}
                 cautions.append((metric.title, figure.n, figure.caution))
         lines.append(line | sum_costs(rows[is_variant]))
     return pd.DataFrame(lines, index=pd.Index(variants, name="variant")).convert_dtypes(), cautions
