@@ -344,26 +344,23 @@ def scores_by_cell(
 ) -> dict[str, dict[str, float]]:
     """Each score, by its name, by the cell's key; those that people's votes and grades make if there are any."""
     scorers = tuple(scorers)
-    keys = score_keys(scorers, [answer.cell.prompt for answer in answers])
-    scores: dict[str, dict[str, float]] = {scorer.name: {} for scorer in scorers}
-    targets = {
-        (keys[name, answer.cell.prompt.id], answer.call_id): (name, answer.cell.key)
-        for name in scores
-        for answer in answers
-    }
-    recorded = [*recorded]
-    for score in recorded:
-        if (target := targets.get((score.scorer, score.call_id))) and score.value is not None:
-            score_name, cell_key = target
-            scores[score_name][cell_key] = score.value
     cells = [answer.cell for answer in answers]
+    keys = score_keys(scorers, [cell.prompt for cell in cells])
+    values = {(score.scorer, score.call_id): score.value for score in recorded if score.value is not None}
+
+    def find_scores(scorer_keys: Iterable[str]) -> dict[str, float]:
+        """The score of each answer that is kept under the scorer's key for it, by the cell's key."""
+        places = ((answer.cell.key, key, answer.call_id) for answer, key in zip(answers, scorer_keys, strict=True))
+        return {cell: values[key, call_id] for cell, key, call_id in places if (key, call_id) in values}
+
+    scores = {}
     for scorer in scorers:
         if isinstance(scorer, Judge) and scorer.pairwise:
             scores[scorer.name] = votes.shares(votes.duels(votes_cast, cells, voter=scorer.voter))
+        else:
+            scores[scorer.name] = find_scores(keys[scorer.name, cell.prompt.id] for cell in cells)
     people = votes.shares(votes.duels(votes_cast, cells))
-    by_call = {score.call_id: score.value for score in recorded if score.scorer == votes.GRADE_SCORE}
-    grades = {answer.cell.key: grade for answer in answers if (grade := by_call.get(answer.call_id)) is not None}
-    by_hand = {votes.VOTES_SCORE: people, votes.GRADE_SCORE: grades}
+    by_hand = {votes.VOTES_SCORE: people, votes.GRADE_SCORE: find_scores([votes.GRADE_SCORE] * len(answers))}
     # A scorer of that name stands before people's.
     return {name: values for name, values in by_hand.items() if values} | scores
 
