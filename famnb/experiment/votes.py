@@ -147,26 +147,23 @@ def shuffle_pairs(cells: Iterable[Cell], *, seed: int) -> list[tuple[Cell, Cell]
 def duels(votes: Iterable[RecordedVote], cells: Iterable[Cell], *, voter: str | None = None) -> list[Duel]:
     """The verdicts of one voter, or of all people; votes on cells that are no longer planned do not count."""
     by_key = {cell.key: cell for cell in cells}
-    by_judges: dict[tuple[str, frozenset[str]], list[RecordedVote]] = defaultdict(list)
+    of_judge = voter is not None and voter.startswith(JUDGE_PREFIX)
+    groups: dict[Any, list[RecordedVote]] = defaultdict(list)
+    for number, vote in enumerate(votes):
+        is_wanted = not vote.voter.startswith(JUDGE_PREFIX) if voter is None else vote.voter == voter
+        if is_wanted and vote.winner != "skip" and {vote.left_cell, vote.right_cell} <= by_key.keys():
+            # A judge's votes on a pair, one each way round, are one verdict; a person's vote is one by itself.
+            groups[frozenset((vote.left_cell, vote.right_cell)) if of_judge else number].append(vote)
     verdicts = []
-    for vote in votes:
-        is_judge = vote.voter.startswith(JUDGE_PREFIX)
-        is_wanted = not is_judge if voter is None else vote.voter == voter
-        if not is_wanted or vote.winner == "skip" or not {vote.left_cell, vote.right_cell} <= by_key.keys():
-            continue
-        if is_judge:
-            by_judges[vote.voter, frozenset((vote.left_cell, vote.right_cell))].append(vote)
-        else:
-            winner = _winning_cell(vote, by_key)
-            verdicts.append(Duel(*_cells(vote, by_key), winner, voter=vote.voter, equal=vote.detail == EQUAL))
-    for pair in by_judges.values():
+    for group in groups.values():
         # A pair that was judged one way round only tells nothing: the verdict may be the position's.
-        if len(pair) == 2:
-            there, back = (_winning_cell(vote, by_key) for vote in pair)
-            winner = there if there is back else None
-            verdicts.append(
-                Duel(*_cells(pair[0], by_key), winner, there is back, pair[0].voter, pair[0].detail == EQUAL)
-            )
+        if of_judge and len(group) < 2:
+            continue
+        vote = group[0]
+        first, second = sorted((by_key[vote.left_cell], by_key[vote.right_cell]), key=lambda cell: cell.variant.label)
+        there, back = (_winning_cell(of_pair, by_key) for of_pair in (vote, group[-1]))
+        winner = there if there is back else None
+        verdicts.append(Duel(first, second, winner, there is back, vote.voter, vote.detail == EQUAL))
     return verdicts
 
 
@@ -247,25 +244,15 @@ def table(votes: Iterable[RecordedVote], cells: Iterable[Cell]) -> pd.DataFrame:
         better = _winning_cell(vote, by_key)
         rows.append(
             {
-                "voter": vote.voter,
+                **dataclasses.asdict(vote),
                 "prompt_id": left.prompt.id,
                 "repeat": left.repeat,
                 "left": left.variant.label,
                 "right": right.variant.label,
-                "winner": vote.winner,
                 "better": better and better.variant.label,
-                "detail": vote.detail,
-                "at": vote.at,
-                **{name: getattr(vote, name) for name in ("left_cell", "right_cell", "judge_call_id")},
             }
         )
     return pd.DataFrame(rows, columns=list(_COLUMNS)).astype(dict(_COLUMNS))
-
-
-def _cells(vote: RecordedVote, by_key: Mapping[str, Cell]) -> tuple[Cell, Cell]:
-    """The two cells in the order of `Duel`."""
-    first, second = sorted((by_key[vote.left_cell], by_key[vote.right_cell]), key=lambda cell: cell.variant.label)
-    return first, second
 
 
 def _winning_cell(vote: RecordedVote, by_key: Mapping[str, Cell]) -> Cell | None:
