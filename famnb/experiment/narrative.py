@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -65,7 +66,7 @@ _PHRASES = {
     "output_tokens": ("writes {size} tokens fewer", "writes {size} tokens more", ""),
     SUCCESS: ("fails {size} more often", "fails {size} less often", "fails more"),
     COST: ("costs {size} less a call", "costs {size} more a call", "is cheaper"),
-    "score": ("scores {size} lower", "scores {size} higher", ""),
+    "score": ("scores {size} lower", "scores {size} higher", "answers as well"),
     "": ("has a {title} {size} lower", "has a {title} {size} higher", ""),
 }
 """Of a metric: what is said of less, of more, and what is asked where the data do not tell; "" is any other metric."""
@@ -110,12 +111,10 @@ def reservations(rows: pd.DataFrame, *, warmups: int, failed: Failed, has_scores
             f"Failed calls are in no time or token count{in_scores if has_scores else ''}; what they cost is in the "
             "cost of the answers."
         )
-    # A frame that was read from a file may lack them.
-    if "output_tokens_source" in rows:
-        for name, part in find_unreported(rows).items():
-            share = f"{int(part.sum()):,} of {len(part):,} answers of {quote(name)} did not report their tokens"
-            if part.any():
-                yield f"{share}; they may hold reasoning that nobody saw, up to their cap. {USAGE_HINT}."
+    for name, (count, answers) in count_unreported(rows).items():
+        if count:
+            share = f"{count:,} of {answers:,} answers of {quote(name)} did not report their tokens"
+            yield f"{share}; they may hold reasoning that nobody saw, up to their cap. {USAGE_HINT}."
     lacks_price = is_unpriced(rows) & rows["output_tokens"].notna()
     if lacks_price.any():
         share = f"{int(lacks_price.sum()):,} of {len(rows):,} calls"
@@ -160,25 +159,30 @@ def troubles(rows: pd.DataFrame, primary: str) -> Iterator[str]:
         if most > max(2 * counts[-1][0], MAX_SLOW * slow[name][1]):
             yield f"{most} of {slow[name][1]} calls of {quote(name)} took over {MANY_TIMES} times its median"
     # Of a cost that is compared, the sentence says so itself.
-    if (find_metric(primary).is_score or find_metric(primary).is_speed) and "output_tokens_source" in rows:
-        shares = [(name, int(part.sum()), len(part)) for name, part in find_unreported(rows).items()]
-        most_of = [(name, count, of) for name, count, of in shares if count > MAX_UNREPORTED * of]
-        if len(most_of) == 1:
-            name, count, of = most_of[0]
+    if find_metric(primary).is_score or find_metric(primary).is_speed:
+        unreported = count_unreported(rows)
+        uncertain = [(name, *counts) for name, counts in unreported.items() if counts[0] > MAX_UNREPORTED * counts[1]]
+        if len(uncertain) == 1:
+            name, count, of = uncertain[0]
             if count == of:
                 yield f"{quote(name)} reported no token counts, so its cost is unknown"
             else:
                 yield f"{quote(name)} did not report the tokens of {count:,} of {of:,} calls, so its cost is uncertain"
-        elif most_of:
-            count, of = sum(count for _, count, _ in shares), sum(of for *_, of in shares)
+        elif uncertain:
+            count, of = map(sum, zip(*unreported.values(), strict=True))
             yield f"{count:,} of {of:,} calls did not report their tokens, so costs are uncertain"
 
 
-def find_unreported(rows: pd.DataFrame) -> dict[str, pd.Series[bool]]:
-    """Whether the tokens of each variant's answers were not reported; of calls that broke off nobody expects it."""
+def count_unreported(rows: pd.DataFrame) -> dict[str, tuple[int, int]]:
+    """How many answers of each variant came without their tokens, and how many there are.
+
+    Of calls that broke off nobody expects them. A frame that was read from a file may not say it; then empty.
+    """
+    if "output_tokens_source" not in rows:
+        return {}
     is_unreported = (rows["output_tokens_source"] == "estimated")[rows["status"].isin(ANSWERED)].fillna(False)
     groups = is_unreported.groupby(rows["variant"], observed=True)
-    return {str(name): part.astype(bool) for name, part in groups}
+    return {str(name): (int(part.sum()), len(part)) for name, part in groups}
 
 
 def judging(rows: Sequence[Row], why: str, *, slo: Mapping[str, float], level: float) -> Iterator[str]:
@@ -307,9 +311,7 @@ def headline(
         questions = [_QUESTIONS[name][0] for name in _open_questions(findings, primary[0], has_cost=has_cost)]
         options = [
             _trade_off(findings, most, open_questions, has_size=size)
-            for most in (3, 2, 1)
-            for open_questions in (questions, [])
-            for size in (True, False)
+            for most, open_questions, size in itertools.product((3, 2, 1), (questions, []), (True, False))
         ]
     elif all(finding.row["baseline"] for finding in primary):
         by_pair = [[other for other in findings if other.second == finding.second] for finding in primary]
@@ -327,7 +329,7 @@ def headline(
 def _open_questions(findings: Sequence[PairFinding], primary: PairFinding, *, has_cost: bool) -> Iterator[str]:
     """Yield which of _QUESTIONS the data do not answer, that of the primary metric apart."""
     for name in _QUESTIONS:
-        found = [finding for finding in findings if name in ("score" * finding.metric.is_score, finding.metric.name)]
+        found = [finding for finding in findings if finding.kind == name]
         # "Is faster" asks how soon the answer ends as well.
         is_said = primary in found or (name == "e2e_s" and primary.metric.is_speed and not primary.row["clear"])
         is_open = any(finding.row["n"] and not (finding.row["clear"] or finding.is_equal) for finding in found)
@@ -403,8 +405,7 @@ def _trade_offs_of(pairs: Sequence[Sequence[PairFinding]], most: int, doubt: str
         nouns = [_QUESTIONS[name][1] for name in _open_questions(findings, primary, has_cost=has_cost)]
         settled = primary.doubt(alone=not gains) if primary.is_settled else ""
         if gains and doubt == "brief" and not (primary.better or settled):
-            name = "score" if primary.metric.is_score else primary.metric.name
-            nouns.insert(0, _QUESTIONS[name][1] if name in _QUESTIONS else primary.metric.title)
+            nouns.insert(0, _QUESTIONS[primary.kind][1] if primary.kind in _QUESTIONS else primary.metric.title)
         elif not (primary.better or settled):
             unclear.append(primary)
         rest = f", its {_list(nouns)} unclear" if gains and nouns and doubt != "bare" else ""
@@ -560,8 +561,8 @@ class PairFinding:
         self.is_settled = is_as_good and not row["clear"]
         """Whether no difference is clear, yet the second is shown not to be worse, or is the same in all pairs."""
         self.conjunction = "as" if row["metric"] == COST and self.is_ratio else "than"
-        name = "score" if self.metric.is_score else self.metric.name
-        self.phrases = _PHRASES.get(name, _PHRASES[""])
+        self.kind = "score" if self.metric.is_score else self.metric.name
+        self.less, self.more, self.question = _PHRASES.get(self.kind, _PHRASES[""])
 
     @property
     def better(self) -> str | None:
@@ -607,7 +608,7 @@ class PairFinding:
                 f"{'at most' if is_most else 'at least'} {amount.format_value(amount.high if is_most else amount.low)}"
             )
         if not self.is_ratio:
-            text = self.phrases[0 if self.is_less else 1].format(size=size, title=title)
+            text = (self.less if self.is_less else self.more).format(size=size, title=title)
         elif self.metric.name == COST:
             ratio = math.nan if self.row["estimated"] else self.size.value
             words = (word for fraction, word in _FRACTIONS.items() if math.isclose(ratio, fraction, rel_tol=_ABOUT))
@@ -615,11 +616,6 @@ class PairFinding:
         else:
             text = f"has {size} the {title}"
         return f"typically {text}" if self.row["statistic"] == MEDIAN else text
-
-    @property
-    def question(self) -> str:
-        """What is asked of the second where the data do not tell; empty if a metric has no words of its own."""
-        return _QUESTIONS["score"][0] if self.metric.is_score else self.phrases[2]
 
     def doubt(self, *, alone: bool, has_size: bool = False, questions: Sequence[str] = ()) -> str:
         """What the pairs do not show of a metric, and how many would; or that it is within its margin.

@@ -273,9 +273,7 @@ def summary(
     reasons = [*mean_cautions] + [
         (find_metric(row["metric"]).title, row["n"], row["caution"]) for row in compared if row["statistic"] != MEDIAN
     ]
-    left_out = narrative.reservations(
-        rows, warmups=len(frame) - len(rows), failed=failed, has_scores=bool(score_columns(rows))
-    )
+    left_out = narrative.reservations(rows, warmups=len(frame) - len(rows), failed=failed, has_scores=bool(scores))
     all_notes = [
         *narrative.timing(rows, compared),
         *narrative.looking(this_look, exploratory=exploratory and bool(compared), primary=main),
