@@ -196,10 +196,7 @@ def _failures(rows: pd.DataFrame) -> SafeHtml:
     if failed.empty:
         return _SOFT.format("No call failed.")
     columns = ["variant", "prompt_id", "repeat", "http_status", "error", "error_message"]
-    lines = [
-        ["" if pd.isna(value) else str(value) for value in row]
-        for row in failed.head(MAX_FAILURES)[columns].itertuples(index=False)
-    ]
+    lines = failed.head(MAX_FAILURES)[columns].astype("string").fillna("").to_numpy().tolist()
     head = ("variant", "prompt", "repeat", "status", "error", "message")
     return _table(head, lines) + _more_note(len(failed), MAX_FAILURES)
 

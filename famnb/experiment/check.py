@@ -156,8 +156,7 @@ def _judge_margins(summary: Summary, spans: Mapping[str, Span] | None, level: fl
 
 def iterate_rows(table: pd.DataFrame) -> Iterator[tuple[str, str, Outcome, str]]:
     """Yield variant, metric, outcome and why of each row of a check."""
-    for _, row in table.iterrows():
-        yield str(row["variant"]), str(row["metric"]), row["outcome"], str(row["why"])
+    yield from table[["variant", "metric", "outcome", "why"]].itertuples(index=False, name=None)
 
 
 def _judge(interval: stats.Interval, bound: str, limit: float, *, is_complete: bool) -> Outcome:

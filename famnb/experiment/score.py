@@ -60,17 +60,15 @@ class LocalScorer:
 
 def to_score(value: Any) -> Score:
     """Return the value of a function as a score, which is missing unless the value is a finite number."""
-    match value:
-        case Score():
-            return value
-        case None:
-            return Score(None, "no score was given")
-        case _:
-            try:
-                number = float(value)
-            except (TypeError, ValueError):
-                return Score(None, f"expected a number, got {value!r:.{DETAIL_CHARS}}")
-            return Score(number) if math.isfinite(number) else Score(None, f"expected a finite number, got {number}")
+    if isinstance(value, Score):
+        return value
+    if value is None:
+        return Score(None, "no score was given")
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return Score(None, f"expected a number, got {value!r:.{DETAIL_CHARS}}")
+    return Score(number) if math.isfinite(number) else Score(None, f"expected a finite number, got {number}")
 
 
 def expected_value(expected: Any, prompt: Prompt) -> Any:

@@ -308,16 +308,13 @@ _FACTORIES = (contains, exact, function, judge, numeric, regex, schema)
 def _to_scorer(item: Any) -> Scorer | Judge:
     if any(item is factory for factory in _FACTORIES):
         raise InvalidRequest(f"scorers: {item.__name__} makes a scorer; call it: famnb.scorers.{item.__name__}(…)")
-    match item:
-        case Scorer() | Judge():
-            return item
-        case _ if callable(item):
-            return function(item)
-        case _:
-            raise InvalidRequest(
-                f"scorers: expected one of famnb.scorers, a function, or an object with `name` and `score`; "
-                f"got {item!r:.80}"
-            )
+    if isinstance(item, Scorer | Judge):
+        return item
+    if callable(item):
+        return function(item)
+    raise InvalidRequest(
+        f"scorers: expected one of famnb.scorers, a function, or an object with `name` and `score`; got {item!r:.80}"
+    )
 
 
 def apply_scorer(scorer: Scorer, reply: Reply, prompt: Prompt) -> Score:
