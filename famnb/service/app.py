@@ -10,6 +10,7 @@ import functools
 import os
 import time
 import uuid
+from collections.abc import Awaitable
 from typing import Any
 
 from starlette.applications import Starlette
@@ -144,14 +145,15 @@ class _Front:
         record = RequestRecord(name_path(scope["path"]), time.monotonic())
         scope.setdefault("state", {})[RECORD] = record
 
-        async def send_with_headers(message: Message) -> None:
+        # No coroutine of its own: it is called for every event of a stream.
+        def send_with_headers(message: Message) -> Awaitable[None]:
             if message["type"] == "http.response.start":
                 if record.error != DISCONNECTED:  # else nobody gets it
                     record.status = message["status"]
                 names = [b"x-request-id", *(_ID_HEADERS[name] for name, _ in scope["headers"] if name in _ID_HEADERS)]
                 added = [(name, id_) for name in names]
                 message["headers"] = [*message.get("headers", ()), *added, self._engine_header]
-            await send(message)
+            return send(message)
 
         self._context.metrics.begin(record)
         try:

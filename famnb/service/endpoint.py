@@ -31,7 +31,7 @@ from famnb.service import fault_injection
 from famnb.service.auth import RateLimiter, authenticate
 from famnb.service.engines.base import Engine
 from famnb.service.errors import ServiceError
-from famnb.service.fault_injection import ConnectionCut, InjectedFaults
+from famnb.service.fault_injection import InjectedFaults
 from famnb.service.metrics import DISCONNECTED, RECORD, Metrics, RequestRecord
 from famnb.service.openresponses import REPEATED_FIELDS, OpenResponsesDialect
 from famnb.service.prompt import GenerationPrompt, PriorConversation, build_prompt, read_turns
@@ -187,19 +187,21 @@ class EndpointApp:
         self, prompt: GenerationPrompt, faults: InjectedFaults, record: RequestRecord
     ) -> AsyncGenerator[Event]:
         """Yield the engine's events, with the reply's id; a failure inside a stream becomes the stream's end."""
-        has_started = False
+        has_started, deltas = False, 0
         try:
             async with aclosing(self._context.engine.generate(prompt)) as source:
                 with self._context.shutdown.interruptible():
-                    async for event in faults.fail_events(source):
+                    async for event in source:
                         match event:
                             case Started():
                                 has_started = True
                                 record.ignored += tuple(prompt.left_out)
                                 new_id = self._endpoint.conventions.new_id()
                                 event = Started(new_id, prompt.model, int(time.time()), event.input_tokens)
-                            case Delta() if record.first_token is None:
-                                record.first_token = time.monotonic()
+                            case Delta():
+                                faults.fail(deltas)
+                                deltas += 1
+                                record.first_token = record.first_token or time.monotonic()
                             case Usage():
                                 record.usage = record.usage.merge(event)
                             case _:
@@ -232,12 +234,7 @@ class EndpointApp:
         await send({"type": "http.response.start", "status": 200, "headers": [*_STREAM_HEADERS, *headers]})
         for block in writer.write(first):
             await send({"type": "http.response.body", "body": block, "more_body": True})
-        try:
-            async for block in faults.write_blocks(events, writer):
-                await send({"type": "http.response.body", "body": block, "more_body": True})
-        except ConnectionCut:
-            return  # without an end of the body the server breaks the connection off
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        await faults.send_stream(events, writer, send)
 
     async def _send_whole(
         self, dialect: Dialect, events: AsyncIterator[Event], faults: InjectedFaults, send: Send, record: RequestRecord

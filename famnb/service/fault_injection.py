@@ -20,15 +20,13 @@ import asyncio
 import dataclasses
 from collections.abc import AsyncIterator
 
+from starlette.types import Send
+
 from famnb.events import Delta, Event
 from famnb.service.errors import ServiceError
 from famnb.wire.dialect import EventWriter
 
 HEADER = "x-famnb-fault"
-
-
-class ConnectionCut(Exception):
-    """Ends a response where it is, without finishing it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -52,35 +50,30 @@ class InjectedFaults:
             headers = {"retry-after": "1"} if self.status in (429, 503, 529) else {}
             raise ServiceError(self.status, f"status {self.status}, as {HEADER} demands", headers=headers)
 
-    async def fail_events(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
-        """Yield the events; raise ServiceError 500 after `error` deltas."""
-        deltas = 0
-        async for event in events:
-            if type(event) is Delta:
-                if deltas == self.error:
-                    raise ServiceError(500, f"a failure after delta {deltas}, as {HEADER} demands")
-                deltas += 1
-            yield event
+    def fail(self, deltas: int) -> None:
+        """Raise ServiceError 500 if the generation is to fail after so many deltas."""
+        if deltas == self.error:
+            raise ServiceError(500, f"a failure after delta {deltas}, as {HEADER} demands")
 
-    async def write_blocks(self, events: AsyncIterator[Event], writer: EventWriter) -> AsyncIterator[bytes]:
-        """Yield the blocks of a stream, each to be sent by itself. Raises ConnectionCut after `cut` deltas."""
+    async def send_stream(self, events: AsyncIterator[Event], writer: EventWriter, send: Send) -> None:
+        """Send the blocks of a stream, one block, one write, and the end of the body right after the last."""
         deltas = 0
         async for event in events:
             for block in writer.write(event):
-                if self.drip:
-                    for byte in block:
-                        yield bytes((byte,))
+                for piece in [bytes((byte,)) for byte in block] if self.drip else (block,):
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+                    if self.drip:
                         await asyncio.sleep(0)  # a turn of the loop, so that each byte is a write of its own
-                else:
-                    yield block
             if type(event) is Delta:
                 deltas += 1
                 if deltas == self.garbage:
-                    yield b'data: {"garbage": tr\n\n'
+                    garbage = b'data: {"garbage": tr\n\n'
+                    await send({"type": "http.response.body", "body": garbage, "more_body": True})
                 if deltas == self.cut:
-                    raise ConnectionCut
+                    return  # without an end of the body the server breaks the connection off
                 if deltas == self.stall:
                     await asyncio.Event().wait()
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def damage_body(self, body: bytes) -> bytes:
         """Return the body of a whole reply, or its first half where `cut` or `garbage` is set."""

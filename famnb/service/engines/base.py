@@ -48,6 +48,8 @@ class StopMatcher:
 
     def feed(self, piece: str) -> str:
         """Return what can be passed on of the text so far: all before a stop text, and all that begins none."""
+        if not self._stops:
+            return piece
         text = self._held + piece
         matches = [(text.index(stop), stop) for stop in self._stops if stop in text]
         if matches:
