@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import contextlib
 import hmac
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 
@@ -74,9 +73,8 @@ class RateLimiter:
         running = self._running[key]
         if self._concurrency is not None and running >= self._concurrency:
             # When a running request ends is unknown; a second is long enough not to be a busy loop.
-            raise _too_many_requests(
-                f"{running} requests of this key are running, the most allowed; wait for one to end", 1.0
-            )
+            message = f"{running} requests of this key are running, the most allowed; wait for one to end"
+            raise ServiceError(429, message, retry_after=1.0)
         if self._requests_per_minute:
             self._take(key, self._requests_per_minute / 60)
         self._running[key] += 1
@@ -94,11 +92,6 @@ class RateLimiter:
         if level < 1 - _ROUNDING:
             wait = (1 - level) / per_second
             allowance = f"{per_second * 60:g} a minute, {self._burst} of them at once"
-            raise _too_many_requests(f"too many requests with this key ({allowance}); try again in {wait:.1f} s", wait)
+            message = f"too many requests with this key ({allowance}); try again in {wait:.1f} s"
+            raise ServiceError(429, message, retry_after=wait)
         self._buckets[key] = level - 1, now
-
-
-def _too_many_requests(message: str, wait: float) -> ServiceError:
-    # `retry-after` knows whole seconds only and is rounded up; `retry-after-ms` is what the vendors' SDKs prefer.
-    headers = {"retry-after": str(math.ceil(wait)), "retry-after-ms": str(math.ceil(wait * 1000))}
-    return ServiceError(429, message, headers=headers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from famnb.endpoints import ENDPOINTS, FALLBACK, Endpoint
@@ -22,7 +23,9 @@ class ServiceError(Exception):
         code: str | None = None,
         param: str | None = None,
         headers: Mapping[str, str] | None = None,
+        retry_after: float | None = None,
     ) -> None:
+        """`retry_after` is in seconds."""
         super().__init__(message)
         self.status = status
         self.message = message
@@ -31,6 +34,10 @@ class ServiceError(Exception):
         """The request field at fault."""
         self.headers = dict(headers or {})
         """Headers of the error response, such as `retry-after`."""
+        if retry_after is not None:
+            # `retry-after` knows whole seconds only and is rounded up; `retry-after-ms` is what vendors' SDKs prefer.
+            self.headers["retry-after"] = str(math.ceil(retry_after))
+            self.headers["retry-after-ms"] = str(math.ceil(retry_after * 1000))
 
     def to_fault(self, endpoint: Endpoint) -> Fault:
         """Return the error with the type and code that the endpoint has for it."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
@@ -282,10 +281,7 @@ def to_service_error(error: FamnbError, message: str) -> ServiceError:
         case _:
             what = "sent something that is not a chat completion"
     wait = getattr(error, "retry_after", None)
-    headers = (
-        {} if wait is None else {"retry-after": str(math.ceil(wait)), "retry-after-ms": str(math.ceil(wait * 1000))}
-    )
-    return ServiceError(status, f"the engine behind this service {what}", headers=headers)
+    return ServiceError(status, f"the engine behind this service {what}", retry_after=wait)
 
 
 def is_prompt_too_long(error: APIStatusError | StreamError) -> bool:
