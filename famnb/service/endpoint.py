@@ -6,9 +6,7 @@ key (401) ── limits (429) ── body (408, 413) ── request (400) ──
 from __future__ import annotations
 
 import asyncio
-import base64
 import dataclasses
-import hashlib
 import logging
 import re
 import time
@@ -39,9 +37,9 @@ from famnb.service.request_body import parse_request, read_body
 from famnb.service.response_storage import find_items, store_events
 from famnb.service.settings import Options
 from famnb.service.shutdown import Shutdown
-from famnb.service.store import ResponseStore, StoredResponse
+from famnb.service.store import ResponseStore
 from famnb.wire import lenient_json
-from famnb.wire.dialect import Dialect, EventWriter
+from famnb.wire.dialect import Dialect
 
 _log = logging.getLogger("famnb.service")
 _FIELD_PATH = re.compile(r"[\w.$\[\]-]{1,80}", re.ASCII)
@@ -49,6 +47,9 @@ _FIELD_PATH = re.compile(r"[\w.$\[\]-]{1,80}", re.ASCII)
 _MAX_IGNORED = 20
 """How many fields of a request are named."""
 _MAX_LOGGED = 1_000
+# In base64, as real ones are: "nothing is signed here". It is not checked when it is sent back.
+_SIGNATURE = "bm90aGluZyBpcyBzaWduZWQgaGVyZQ=="
+"""The signature of thinking."""
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 _STREAM_HEADERS: Headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
 
@@ -139,11 +140,17 @@ class EndpointApp:
             events = sign_thinking(opened) if named and request.settings().thinking is not None else opened
             with self._context.shutdown.interruptible():
                 await faults.delay_or_refuse()
-            if request.streams:
-                writer = dialect.writer(include_usage=request.asks_for_usage, named=named)
-                await self._send_stream(writer, events, faults, send, record)
-            else:
+            if not request.streams:
                 await self._send_whole(dialect, events, faults, send, record)
+                return
+            # Waits for the first event before the status is sent: a refusal by the engine is then an error response.
+            first = await anext(events)
+            headers = self._context.ignored_fields.headers(self._endpoint.name, record.ignored)
+            await send({"type": "http.response.start", "status": 200, "headers": [*_STREAM_HEADERS, *headers]})
+            writer = dialect.writer(include_usage=request.asks_for_usage, named=named)
+            for block in writer.write(first):
+                await send({"type": "http.response.body", "body": block, "more_body": True})
+            await faults.send_stream(events, writer, send)
 
     def _parse_request(self, body: bytes) -> tuple[Request, tuple[str, ...]]:
         """Return the request in a body and its fields without effect; an unknown model becomes the endpoint's first."""
@@ -180,8 +187,7 @@ class EndpointApp:
         if not request.stores_reply:
             return events
         conversation = PriorConversation((*prior.turns, *read_turns(request)), prompt.system)
-        response = StoredResponse(conversation=conversation)
-        return store_events(store, key, events, dialect, endpoint=self._endpoint, response=response)
+        return store_events(store, key, events, dialect, endpoint=self._endpoint, conversation=conversation)
 
     async def _generate(
         self, prompt: GenerationPrompt, faults: InjectedFaults, record: RequestRecord
@@ -219,23 +225,6 @@ class EndpointApp:
             yield Ended("error", status="failed", fault=fault)
             yield Done()
 
-    async def _send_stream(
-        self,
-        writer: EventWriter,
-        events: AsyncGenerator[Event],
-        faults: InjectedFaults,
-        send: Send,
-        record: RequestRecord,
-    ) -> None:
-        """Send the reply as it comes: one block, one write. The body ends right after the last block."""
-        # Waits for the first event before the status is sent: a refusal by the engine is then an error response.
-        first = await anext(events)
-        headers = self._context.ignored_fields.headers(self._endpoint.name, record.ignored)
-        await send({"type": "http.response.start", "status": 200, "headers": [*_STREAM_HEADERS, *headers]})
-        for block in writer.write(first):
-            await send({"type": "http.response.body", "body": block, "more_body": True})
-        await faults.send_stream(events, writer, send)
-
     async def _send_whole(
         self, dialect: Dialect, events: AsyncIterator[Event], faults: InjectedFaults, send: Send, record: RequestRecord
     ) -> None:
@@ -261,19 +250,13 @@ class EndpointApp:
 
 
 async def sign_thinking(events: AsyncIterator[Event]) -> AsyncGenerator[Event]:
-    """Yield the events, with a signature at the end of each thinking block that has none: vendors' SDKs want one."""
-    hashes: dict[Address, Any] = {}
+    """Yield the events, with a signature at the end of each thinking block: vendors' SDKs want one."""
+    thinking: set[Address] = set()
     async for event in events:
-        match event:
-            case Delta(kind="thinking"):
-                # Of the text, so that it looks like one; it is not checked when it is sent back.
-                hashes.setdefault(event.at, hashlib.sha256()).update(event.text.encode(errors="replace"))
-            case Delta(kind="signature"):
-                hashes.pop(event.at, None)
-            case Closed() if event.at in hashes:
-                yield Delta(event.at, "signature", base64.b64encode(hashes.pop(event.at).digest()).decode())
-            case _:
-                pass
+        if type(event) is Delta and event.kind == "thinking":
+            thinking.add(event.at)
+        elif type(event) is Closed and event.at in thinking:
+            yield Delta(event.at, "signature", _SIGNATURE)
         yield event
 
 

@@ -47,14 +47,13 @@ async def store_events(
     dialect: Dialect,
     *,
     endpoint: Endpoint,
-    response: StoredResponse,
+    conversation: PriorConversation,
 ) -> AsyncGenerator[Event]:
     """Yield the events unchanged while the response that they make is stored.
 
-    `response` holds what is known beforehand: what the request continues, and the turns it adds. The store has the
-    response before the caller learns its id, and all of it before the last event is sent, so that a reader of that
-    event can continue it, also after a crash. If it cannot be stored, the response fails: its last event would promise
-    something untrue.
+    `conversation` is what the request continues, and the turns it adds. The store has the response before the caller
+    learns its id, and all of it before the last event is sent, so that a reader of that event can continue it, also
+    after a crash. If it cannot be stored, the response fails: its last event would promise something untrue.
     """
     builder = ReplyBuilder()
     is_added = is_finished = False
@@ -67,10 +66,10 @@ async def store_events(
                 is_added = True
                 empty = dialect.write(Reply(id=event.id, model=event.model, created=event.created))
                 body = lenient_json.encode({**empty, "status": "in_progress"})
-                await store.add(key, dataclasses.replace(response, id=event.id, body=body))
+                await store.add(key, StoredResponse(id=event.id, body=body, conversation=conversation))
             elif type(event) is Done:
                 is_finished = True
-                final = _final_response(response, builder.reply(), dialect)
+                final = _final_response(conversation, builder.reply(), dialect)
                 try:
                     await store.finish(key, final)
                 except ServiceError as error:
@@ -85,15 +84,14 @@ async def store_events(
             partial = dataclasses.replace(reply, status=early_status) if reply.status == "running" else reply
             # No caller waits for it any more, and the store takes a response without an end as failed.
             with contextlib.suppress(ServiceError):
-                await store.finish(key, _final_response(response, partial, dialect))
+                await store.finish(key, _final_response(conversation, partial, dialect))
         await events.aclose()
 
 
-def _final_response(response: StoredResponse, reply: Reply, dialect: Dialect) -> StoredResponse:
+def _final_response(conversation: PriorConversation, reply: Reply, dialect: Dialect) -> StoredResponse:
     """Return a response that will not change any more."""
     body = dialect.write(reply)
     calls = tuple(PromptToolCall(call.id, call.name, call.text) for call in reply.tool_calls)
-    turns = (*response.conversation.turns, PromptTurn("assistant", reply.text, (), calls))
-    conversation = PriorConversation(turns, response.conversation.system)
-    data = lenient_json.encode(body)
-    return dataclasses.replace(response, id=reply.id, status=body["status"], body=data, conversation=conversation)
+    turns = (*conversation.turns, PromptTurn("assistant", reply.text, (), calls))
+    whole = PriorConversation(turns, conversation.system)
+    return StoredResponse(id=reply.id, status=body["status"], body=lenient_json.encode(body), conversation=whole)

@@ -45,11 +45,11 @@ _log = logging.getLogger("famnb.service")
 class StoredResponse:
     """A response as far as it came, and what is needed to continue it."""
 
-    id: str = ""
+    id: str
     status: str = "in_progress"
-    body: bytes = b""
+    body: bytes
     """The response object as JSON, as a whole reply has it."""
-    conversation: PriorConversation = dataclasses.field(default_factory=PriorConversation)
+    conversation: PriorConversation
     """The conversation up to and including it."""
 
 
@@ -203,10 +203,11 @@ def _open(path: Path | str) -> sqlite3.Connection:
             stack.callback(connection.close)
             _prepare(connection)
         except (OSError, sqlite3.Error) as error:
-            is_locked = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
-            reason = "another service uses it, or another program" if is_locked else str(error)
-            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
-                reason = _NO_STORE
+            reasons = {
+                sqlite3.SQLITE_BUSY: "another service uses it, or another program",
+                sqlite3.SQLITE_NOTADB: _NO_STORE,
+            }
+            reason = reasons.get(getattr(error, "sqlite_errorcode", 0), str(error))
             raise InvalidRequest(f"store: {path} cannot be used ({reason}); free it, or choose another file") from None
         stack.pop_all()
     return connection
