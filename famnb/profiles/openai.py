@@ -16,7 +16,6 @@ from famnb.request.vendor_fields import OWN_CHAT_TOOLS, RESPONSES, RESPONSES_TRA
 
 MODELS = ("gpt-5.4-mini", "gpt-5.4", "gpt-6-luna", "gpt-6.2-sol")
 ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast"]
-Verbosity = Literal["low", "medium", "high"]
 
 _SHARED: Table = {
     "service_tier": Row(ServiceTier, "Which capacity answers, at which price.", "Metadata"),
@@ -32,7 +31,7 @@ OpenAIChatRequest = chat_request(
         "max_completion_tokens": Row(Tokens, "Upper bound on generated tokens, reasoning included."),
         "store": Row(bool, "Whether the completion is kept.", "Metadata"),
         "metadata": Row(dict[str, str], "Up to 16 pairs.", "Metadata"),
-        "verbosity": Row(Verbosity, "How much to say.", "Output form"),
+        "verbosity": Row(Literal["low", "medium", "high"], "How much to say.", "Output form"),
         "logit_bias": Row(dict[str, int], "By token, from -100 for never to 100 for always.", "Sampling"),
         **_SHARED,
     },

@@ -363,14 +363,12 @@ class Request(BaseModel):
 
 def explain(model: type[BaseModel], error: pydantic.ValidationError) -> str:
     """Return the message for a validation error: each field with what is wrong, what was given, what is expected."""
-    lines = [
-        f"{format_location(fault['loc']) or 'the request'}: {describe_fault(fault)}"
-        for fault in error.errors(include_url=False, include_context=True)
-    ]
-    faults = {fault["type"] for fault in error.errors(include_url=False)}
-    if "extra_forbidden" in faults:
+    faults = error.errors(include_url=False)
+    lines = [f"{format_location(fault['loc']) or 'the request'}: {describe_fault(fault)}" for fault in faults]
+    kinds = {fault["type"] for fault in faults}
+    if "extra_forbidden" in kinds:
         lines.append(f"fields of {model.__name__}: {', '.join(model.model_fields)}")
-    if "extra_body" in model.model_fields and faults & {"extra_forbidden", "literal_error"}:
+    if "extra_body" in model.model_fields and kinds & {"extra_forbidden", "literal_error"}:
         lines.append("what the service has beside these goes into extra_body={…}, which is sent as it is")
     return f"{model.__name__}: " + "; ".join(dict.fromkeys(lines))
 

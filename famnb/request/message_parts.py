@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from famnb.request.neutral import AnswerFormat, FormatPaths
-from famnb.request.types import NON_EMPTY, UNUSED, ByShape, Effort, StrictModel, Summary, Text, Unused, any_shape
+from famnb.request.types import NON_EMPTY, UNUSED, ByShape, Effort, StrictModel, Text, Unused, any_shape
 
 TEXT_TYPES = ("text", "input_text", "output_text")
 IMAGE_TYPES = ("image_url", "input_image")
@@ -187,7 +187,7 @@ class Reasoning(StrictModel):
 
     effort: Effort | None = None
     """How much reasoning effort."""
-    summary: Annotated[Summary | None, Unused(("none",))] = None
+    summary: Annotated[Literal["none", "auto", "concise", "detailed"] | None, Unused(("none",))] = None
     """Whether a summary of the reasoning is wanted."""
 
 

@@ -165,4 +165,3 @@ PATTERNS = {_TOOL_NAME: "only a-z, A-Z, 0-9, _ and -", _MINI_MODEL: "`fam-mini` 
 """What each pattern means, for an error message."""
 
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
-Summary: TypeAlias = Literal["none", "auto", "concise", "detailed"]

@@ -89,7 +89,7 @@ def create_app(
     )
     endpoints = tuple(ENDPOINTS.values())
     if alt_port is None:
-        return _Front(_create_address(context, endpoints), context)
+        return _add_front(_create_address(context, endpoints), context)
     main_address, alt_address = (
         _create_address(context, tuple(endpoint for endpoint in endpoints if endpoint.alt == alt))
         for alt in (False, True)
@@ -99,7 +99,7 @@ def create_app(
         port = (scope.get("server") or ("", None))[1]
         await (alt_address if port == alt_port else main_address)(scope, receive, send)
 
-    return _Front(dispatch_by_port, context)
+    return _add_front(dispatch_by_port, context)
 
 
 def _create_address(context: ServiceContext, endpoints: tuple[Endpoint, ...]) -> ASGIApp:
@@ -131,16 +131,12 @@ def _create_address(context: ServiceContext, endpoints: tuple[Endpoint, ...]) ->
     return app
 
 
-class _Front:
-    """What every request passes first: it is counted, and its answer gets `x-famnb-engine` and `x-request-id`."""
+def _add_front(app: ASGIApp, context: ServiceContext) -> ASGIApp:
+    """Return an application that counts each request, and adds `x-famnb-engine` and `x-request-id` to its answer."""
+    engine_header = (b"x-famnb-engine", context.engine.name.encode())
 
     # Around Starlette, not one of its middlewares: those do not see the answer of its handler for crashes.
-    def __init__(self, app: ASGIApp, context: ServiceContext) -> None:
-        self._app = app
-        self._context = context
-        self._engine_header = (b"x-famnb-engine", context.engine.name.encode())
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def front(scope: Scope, receive: Receive, send: Send) -> None:
         id_ = f"req_{uuid.uuid4().hex}".encode()
         record = RequestRecord(name_path(scope["path"]), time.monotonic())
         scope.setdefault("state", {})[RECORD] = record
@@ -152,15 +148,17 @@ class _Front:
                     record.status = message["status"]
                 names = [b"x-request-id", *(_ID_HEADERS[name] for name, _ in scope["headers"] if name in _ID_HEADERS)]
                 added = [(name, id_) for name in names]
-                message["headers"] = [*message.get("headers", ()), *added, self._engine_header]
+                message["headers"] = [*message.get("headers", ()), *added, engine_header]
             return send(message)
 
-        self._context.metrics.begin(record)
+        context.metrics.begin(record)
         try:
-            await self._app(scope, receive, send_with_headers)
+            await app(scope, receive, send_with_headers)
         finally:
             record.ended = time.monotonic()
-            self._context.metrics.end(record)
+            context.metrics.end(record)
+
+    return front
 
 
 async def _handle_stored_response(context: ServiceContext, request: Request) -> Response:
@@ -249,10 +247,8 @@ def _handle_routing_error(endpoints: tuple[Endpoint, ...], request: Request, err
 
 def _handle_crash(request: Request, _: Exception) -> Response:
     # uvicorn closes the connection after an exception; a caller without this header sends its next request into it.
-    headers = {"connection": "close"}
-    return _handle_service_error(
-        request, ServiceError(500, "the service failed; the request may be repeated", headers=headers)
-    )
+    error = ServiceError(500, "the service failed; the request may be repeated", headers={"connection": "close"})
+    return _handle_service_error(request, error)
 
 
 def _json_response(body: Any) -> Response:

@@ -10,8 +10,6 @@ from famnb.endpoints import ENDPOINTS
 from famnb.request import Request
 from famnb.request.neutral import GenerationSettings, PromptTurn
 
-_SETTINGS = tuple(field.name for field in dataclasses.fields(GenerationSettings))
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PriorConversation:
@@ -40,17 +38,12 @@ class GenerationPrompt(GenerationSettings):
     """Whether the answer shows the engine's thinking."""
     explicit: frozenset[str] = frozenset()
     """Which of `cap`, `temperature` and `top_p` the request sets; the others are the endpoint's defaults."""
-    has_default_cap: bool = False
-    """Whether the document has a default for the cap of this request."""
+    enforced_cap: int | None = None
+    """The cap if the request or the document sets one; None where the engine's own is in force."""
     seen_turns: int = 0
     """How many leading turns the engine has seen before, under the same system text: they count as cached tokens."""
     left_out: list[str] = dataclasses.field(default_factory=list, compare=False)
     """What the engine has left out of it, in its own words; filled in by the engine before it starts to answer."""
-
-    @property
-    def enforced_cap(self) -> int | None:
-        """The cap if the request or the document sets one; None where the engine's own is in force."""
-        return self.cap if "cap" in self.explicit or self.has_default_cap else None
 
 
 def read_turns(request: Request) -> tuple[PromptTurn, ...]:
@@ -69,6 +62,8 @@ def build_prompt(request: Request, prior: PriorConversation = PriorConversation(
     settings = request.settings()
     # The document's default is meant for its own models: a gateway's others have a limit of their own.
     is_documented = request.model in ENDPOINTS[request.endpoint].models
+    has_default_cap = is_documented and type(request).model_fields[request.cap].default is not None
+    explicit = request.model_fields_set & {"temperature", "top_p"}
     return GenerationPrompt(
         model=request.model,
         prompt_field=request.prompt_field,
@@ -76,14 +71,9 @@ def build_prompt(request: Request, prior: PriorConversation = PriorConversation(
         system=system,
         streams=request.streams,
         shows_thinking=settings.thinking is not None or request.traits.shows_reasoning,
-        has_default_cap=is_documented and type(request).model_fields[request.cap].default is not None,
-        explicit=frozenset(
-            [
-                *(name for name in ("temperature", "top_p") if name in request.model_fields_set),
-                *(("cap",) if request.set_caps else ()),
-            ]
-        ),
+        enforced_cap=settings.cap if request.set_caps or has_default_cap else None,
+        explicit=frozenset(explicit | {"cap"} if request.set_caps else explicit),
         # Under another system text nothing that the engine computed before can be used again.
         seen_turns=sum(turn.role != "system" for turn in prior.turns) if prior.system == system else 0,
-        **{name: getattr(settings, name) for name in _SETTINGS},
+        **{field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)},
     )
