@@ -40,19 +40,7 @@ _RULE = "1px solid rgba(128,128,128,0.35)"
 # Notebooks typeset what stands between two of these: "$5 or $6" would become a formula.
 _FORMULA_DELIMITER = re.compile(r"\$|\\(?=[(\[]|begin\b)")
 # A server may send them to act on a terminal.
-_CONTROL_CHARACTERS = {
-    code: chr(code).encode("unicode_escape").decode()
-    for code in (
-        *range(0x20),
-        *range(0x7F, 0xA0),
-        0x061C,
-        0x200E,
-        0x200F,
-        *range(0x202A, 0x202F),
-        *range(0x2066, 0x206A),
-    )
-    if chr(code) not in "\t\n"
-}
+_CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def format_number(value: float, *, more_digits: int = 0) -> str:
@@ -319,4 +307,4 @@ def escape_controls(text: str) -> str:
 
     Line feeds and tabs stay.
     """
-    return text.translate(_CONTROL_CHARACTERS)
+    return _CONTROL_CHARACTER.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
