@@ -49,16 +49,12 @@ def group_slots(column: str, names: Sequence[str]) -> tuple[int, ...]:
             # A ledger that cannot be read costs the colours of notebooks before, and not the figure.
             with contextlib.suppress(LedgerError):
                 for model in connected_ledger().models():
-                    if ("model", model) not in _numbers:
-                        _numbers["model", model] = _choose_number("model", model)
-    for name in names:
-        with _lock:
-            if (column, name) not in _numbers:
-                _numbers[column, name] = _choose_number(column, name)
-            slot = _numbers[column, name] % len(COLOURS)
-        while slot in slots:
-            slot += len(COLOURS)
-        slots.append(slot)
+                    _find_number("model", model)
+        for name in names:
+            slot = _find_number(column, name) % len(COLOURS)
+            while slot in slots:
+                slot += len(COLOURS)
+            slots.append(slot)
     return tuple(slots)
 
 
@@ -69,10 +65,13 @@ def part_colours(column: str, names: Sequence[str]) -> tuple[str | None, ...]:
     return tuple(PART_COLOURS.get(KIND_PARTS.get(name, name)) for name in names)
 
 
-def _choose_number(column: str, name: str) -> int:
-    taken = {number for (other, _), number in _numbers.items() if other == column}
-    of_name = (number for (_, other), number in _numbers.items() if other == name)
-    return next(number for number in itertools.chain(of_name, itertools.count()) if number not in taken)
+def _find_number(column: str, name: str) -> int:
+    """Return the number of a group: a group that has none gets that of its name in another column, else the next."""
+    if (column, name) not in _numbers:
+        taken = {number for (other, _), number in _numbers.items() if other == column}
+        of_name = [number for (_, other), number in _numbers.items() if other == name]
+        _numbers[column, name] = next(n for n in itertools.chain(of_name, itertools.count()) if n not in taken)
+    return _numbers[column, name]
 
 
 def page_style(slot: int) -> dict[str, Any]:
