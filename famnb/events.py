@@ -174,13 +174,11 @@ class Usage(msgspec.Struct, frozen=True):
         if self == _NO_USAGE:
             return later
         # Servers send running totals, or the same report twice, so a sum would count tokens more than once.
-        newer = {count for count in COUNTS if getattr(later, count) is not None}
-        values = {count: getattr(later if count in newer else self, count) for count in COUNTS}
-        further = {name: getattr(self if getattr(later, name) is None else later, name) for name in _FURTHER_FIGURES}
+        newer = {name for name in _FIGURES if getattr(later, name) is not None}
+        figures = {name: getattr(later if name in newer else self, name) for name in _FIGURES}
         newer_items = {name: value for name, value in msgspec.structs.asdict(later.billing).items() if value}
         return Usage(
-            **values,
-            **further,
+            **figures,
             billing=msgspec.structs.replace(self.billing, **newer_items),
             derived=_merge_sources(self.derived, later.derived, newer),
             estimated=_merge_sources(self.estimated, later.estimated, newer),
@@ -203,10 +201,10 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 _NO_USAGE = Usage()
-_FURTHER_FIGURES = ("cache_write_5m_tokens", "cache_write_1h_tokens", "cost_usd")
+_FIGURES = (*COUNTS, "cache_write_5m_tokens", "cache_write_1h_tokens", "cost_usd")
 
 
-def _merge_sources(old: tuple[Count, ...], new: tuple[Count, ...], newer: set[Count]) -> tuple[Count, ...]:
+def _merge_sources(old: tuple[Count, ...], new: tuple[Count, ...], newer: set[str]) -> tuple[Count, ...]:
     """The counts with a certain source, where those in `newer` take it from the later report."""
     return tuple(count for count in COUNTS if (count in new if count in newer else count in old))
 
