@@ -290,11 +290,11 @@ def _with_functions(target: Endpoint, fields: dict[str, Any], endpoints: Endpoin
     if not target.takes_tools:
         able = " or ".join(repr(other.name) for other in endpoints.values() if other.takes_tools)
         raise InvalidRequest(f"tools: {target.name} takes no tools; use endpoint={able}")
-    declared = []
-    for item in tools:
-        if callable(item):
-            tool = as_tool(item)
-            declared.append(target.request.declare_tool(tool.name, tool.description, tool.parameters))
-        else:
-            declared.append(item)
-    return {**fields, "tools": declared}
+
+    def declare(item: Any) -> Any:
+        if not callable(item):
+            return item
+        tool = as_tool(item)
+        return target.request.declare_tool(tool.name, tool.description, tool.parameters)
+
+    return {**fields, "tools": list(map(declare, tools))}
