@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import matplotlib.figure
 import numpy as np
@@ -46,13 +46,11 @@ from famnb.plot.canvas import set_date_ticks
 from famnb.plot.chart import Chart, LegendEntry
 from famnb.plot.layout import FigureSize, Width
 from famnb.profiles import DEFAULT
-from famnb.record import Ledger, prices
-from famnb.record.ledger import HasLedger
+from famnb.record import prices
+from famnb.record.ledger import LedgerSource
 from famnb.record.price import Cost
 from famnb.stats import Interval
 from famnb.validation import check_integer, check_number, check_zone
-
-Source: TypeAlias = "pd.DataFrame | Ledger | HasLedger | str | os.PathLike[str] | None"
 
 HISTORY_DAYS = 28
 """The newest complete days that a forecast rests on: four weeks, each day of the week equally often."""
@@ -79,7 +77,7 @@ _INVOICE_NAMES = {
 
 
 def bill(
-    source: Source = None,
+    source: pd.DataFrame | LedgerSource = None,
     month: str | None = None,
     *,
     tz: str = "UTC",
@@ -236,19 +234,18 @@ class Bill:
             expected = ", ".join(_INVOICE_NAMES["invoiced_usd"])
             raise InvalidRequest(f"invoice: expected a column of costs, one of {expected}; got {', '.join(by_name)}")
         amounts = pd.to_numeric(table[columns["invoiced_usd"]].astype(str).str.replace(r"[$,\s]", "", regex=True))
-        keys, invoiced, month = ["month"], pd.DataFrame({"invoiced_usd": amounts}), f"{self.start:%Y-%m}"
-        recorded = self.calls.assign(month=month)
-        invoiced["month"] = month
+        month = f"{self.start:%Y-%m}"
+        invoiced = pd.DataFrame({"invoiced_usd": amounts, "month": month})
         if columns["day"] is not None:
-            keys, days = ["day"], pd.to_datetime(table[columns["day"]], utc=True, format="mixed").dt.tz_localize(None)
+            days = pd.to_datetime(table[columns["day"]], utc=True, format="mixed").dt.tz_localize(None)
             invoiced["day"] = days.dt.normalize()
             invoiced = invoiced[days.dt.strftime("%Y-%m") == month]
         if columns["model"] is not None:
-            keys = [*(key for key in keys if key != "month"), "model"]
             invoiced["model"] = table[columns["model"]].astype(object)
-        costs = read_bounds(recorded, "cost_usd")
+        keys = [name for name in ("day", "model") if name in invoiced] or ["month"]
+        costs = read_bounds(self.calls, "cost_usd")
         ends = {"recorded_usd": costs.value, "recorded_low_usd": costs.low, "recorded_high_usd": costs.high}
-        recorded = recorded.assign(model=recorded["model"].astype(object), **ends)
+        recorded = self.calls.assign(month=month, model=self.calls["model"].astype(object), **ends)
         sums: list[Any] = [invoiced.groupby(keys)["invoiced_usd"].sum(), recorded.groupby(keys)[list(ends)].sum()]
         found: pd.DataFrame = pd.concat(sums, axis=1).fillna(0.0)
         amount, low, high = (found[name] for name in ("invoiced_usd", "recorded_low_usd", "recorded_high_usd"))

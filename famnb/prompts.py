@@ -15,22 +15,18 @@ made last, or else the default one.
 from __future__ import annotations
 
 import difflib
-import os
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 from famnb.errors import InvalidRequest, LedgerError, UnknownName
 from famnb.formatting import escape_html
 from famnb.record import Ledger, serialize
-from famnb.record.ledger import HasLedger, connected_ledger, ledger_of
-from famnb.record.writer import writer
+from famnb.record.ledger import LedgerSource, connected_ledger, ledger_of
 from famnb.secret_patterns import find_keys
 from famnb.validation import check_text
 
 if TYPE_CHECKING:
     import pandas as pd
-
-LedgerSource: TypeAlias = Ledger | str | os.PathLike[str] | HasLedger | None
 
 # As much as lists and labels show on one line.
 MAX_NAME_LENGTH = 80
@@ -100,7 +96,7 @@ def save(name: str, text: str, *, note: str = "", ledger: LedgerSource = None) -
             "INSERT INTO prompts SELECT ?1, IFNULL(MAX(version), 0) + 1, ?2, ?3, ?4 FROM prompts WHERE name = ?1"
         )
         values = (name, text, note, at_us)
-    _write(store, statement, values)
+    store.execute([(statement, tuple(map(serialize.storable, values)))])
     saved = next((version for version in reversed(_read(store, name)) if version == text), None)
     if saved is None or note not in ("", saved.note):
         raise LedgerError(
@@ -154,7 +150,7 @@ def delete(name: str, version: int | None = None, *, ledger: LedgerSource = None
     """Delete a version of a prompt, or all of them. Raises UnknownName if there is none."""
     get(name, version, ledger=ledger)
     statement = "DELETE FROM prompts WHERE name = ? AND (?2 IS NULL OR version = ?2)"
-    _write(_ledger(ledger), statement, (name, version))
+    _ledger(ledger).execute([(statement, (name, version))])
 
 
 def _ledger(source: LedgerSource) -> Ledger:
@@ -163,10 +159,7 @@ def _ledger(source: LedgerSource) -> Ledger:
 
 def _read(ledger: Ledger, name: str | None = None) -> tuple[SavedPrompt, ...]:
     """Return the versions of a prompt, or of all, by name, oldest first. Raises LedgerError."""
-    ledger.flush()  # so that what this process has just saved is there
     query = "SELECT * FROM prompts WHERE ?1 IS NULL OR name = ?1 ORDER BY name, version"
-    with ledger.reading() as connection:
-        rows = connection.execute(query, (name,)).fetchall() if connection else ()
     return tuple(
         SavedPrompt(
             row["text"],
@@ -175,11 +168,5 @@ def _read(ledger: Ledger, name: str | None = None) -> tuple[SavedPrompt, ...]:
             note=row["note"],
             saved_at=serialize.moment(row["at_us"]),
         )
-        for row in rows
+        for row in ledger.fetch(query, (name,))
     )
-
-
-def _write(ledger: Ledger, statement: str, values: tuple[str | int | None, ...]) -> None:
-    """Execute a statement, and wait until it is in the file, or could not be, which is a warning."""
-    writer(ledger.path).submit(lambda: [(statement, tuple(map(serialize.storable, values)))])
-    ledger.flush()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol, Self, Unpack
+from typing import Any, Protocol, Self, TypeAlias, Unpack
 
 import msgspec
 import platformdirs
@@ -25,6 +25,7 @@ from famnb.client.replay import play
 from famnb.errors import InvalidArgument, InvalidRequest, LedgerError, UnknownName
 from famnb.profiles import DEFAULT, names_deployments
 from famnb.record import maintenance, schema, serialize, sql, token_estimates
+from famnb.record.backlog import Statement
 from famnb.record.filters import Filters, where
 from famnb.record.owner import OwnerProcess
 from famnb.record.price import Cost
@@ -130,8 +131,7 @@ class Ledger:
         if not isinstance(text, str):
             raise InvalidArgument(f"note: expected a text, got {text!r:.80}")
         note = mask_keys(" ".join(text.split())) or None
-        statement = "UPDATE calls SET note = ? WHERE id = ?", (serialize.storable(note), call_id)
-        writer(self.path).submit(lambda: [statement])
+        self.execute([("UPDATE calls SET note = ? WHERE id = ?", (serialize.storable(note), call_id))])
         if self.call(call_id).note != (note or ""):
             raise LedgerError(
                 f"the note could not be written to {self.path}: make room or unlock the file, and try again"
@@ -342,6 +342,11 @@ class Ledger:
         with self.reading() as connection:
             return connection.execute(query, values).fetchall() if connection else []
 
+    def execute(self, statements: Sequence[Statement]) -> None:
+        """Execute statements, all or none, and wait until they are in the file, or could not be, which is a warning."""
+        writer(self.path).submit(lambda: statements)
+        self.flush()
+
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
         """Open a connection that reads tables of today's version; None if there are none yet. LedgerError if it cannot.
@@ -426,7 +431,11 @@ def connected_ledger() -> Ledger:
     return Ledger() if connected.client is None else ledger_of(connected.client)
 
 
-def ledger_of(source: Ledger | str | os.PathLike[str] | HasLedger | None) -> Ledger:
+LedgerSource: TypeAlias = Ledger | HasLedger | str | os.PathLike[str] | None
+"""What has a ledger: itself, a client that records, the path of its file, None for the default one."""
+
+
+def ledger_of(source: LedgerSource) -> Ledger:
     """Return a ledger: itself, the one at a path, a client's, or the default one for None."""
     match source:
         case Ledger():

@@ -64,23 +64,18 @@ def save(ledger: Ledger, ratings: Iterable[RecordedScore | RecordedVote]) -> Non
         values["at_us"] = serialize.microseconds(values.pop("at"))
         statement = sql.insert(table, tuple(values), otherwise="REPLACE")
         statements.append((statement, tuple(map(serialize.storable, values.values()))))
-    _write(ledger, statements)
+    ledger.execute(statements)
 
 
 def delete_vote(ledger: Ledger, vote: RecordedVote) -> None:
     """Delete a vote, and wait until it is gone from the file."""
     statement = "DELETE FROM votes WHERE experiment = ? AND voter = ? AND left_cell = ? AND right_cell = ?"
-    _write(ledger, [(statement, (vote.experiment, vote.voter, vote.left_cell, vote.right_cell))])
+    ledger.execute([(statement, (vote.experiment, vote.voter, vote.left_cell, vote.right_cell))])
 
 
 def delete_score(ledger: Ledger, call_id: str, scorer: str) -> None:
     """Delete the score of a call, and wait until it is gone from the file."""
-    _write(ledger, [("DELETE FROM scores WHERE call_id = ? AND scorer = ?", (call_id, scorer))])
-
-
-def _write(ledger: Ledger, statements: list[Statement]) -> None:
-    writer(ledger.path).submit(lambda: statements)
-    ledger.flush()
+    ledger.execute([("DELETE FROM scores WHERE call_id = ? AND scorer = ?", (call_id, scorer))])
 
 
 def read_scores(ledger: Ledger, call_ids: Iterable[str]) -> Iterator[RecordedScore]:
@@ -112,8 +107,7 @@ def record_look(ledger: Ledger, experiment: str, size: int, planned: int) -> lis
     if not looks or looks[-1][0] < size:
         looks.append((size, planned))
         row = (experiment, size, planned, serialize.microseconds(datetime.now(UTC)))
-        names = ("experiment", "size", "planned", "at_us")
-        writer(ledger.path).submit(lambda: [(sql.insert("looks", names, otherwise="IGNORE"), row)])
+        writer(ledger.path).submit(lambda: [("INSERT OR IGNORE INTO looks VALUES (?, ?, ?, ?)", row)])
     return looks
 
 
