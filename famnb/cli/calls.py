@@ -34,10 +34,9 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the latest calls, or export all."""
     filters = read_filters(options)
-    if options.csv and options.csv != "-":
-        return write_frame(Path(options.csv), options.ledger, filters, kind="csv")
-    if options.parquet:
-        return write_frame(options.parquet, options.ledger, filters, kind="parquet")
+    if options.parquet or (options.csv and options.csv != "-"):
+        file = options.parquet or Path(options.csv)
+        return write_frame(file, options.ledger, filters, is_csv=not options.parquet)
     frame = calls(options.ledger, **filters)
     if options.csv:
         write_csv(frame, sys.stdout)
@@ -52,9 +51,8 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def write_frame(file: Path, ledger: Path | None, filters: Filters, *, kind: str = "") -> int:
-    """Write the frame of calls to a CSV or a Parquet file, by default as its name says; return the exit status."""
-    is_csv = (kind or file.suffix.removeprefix(".")) == "csv"
+def write_frame(file: Path, ledger: Path | None, filters: Filters, *, is_csv: bool) -> int:
+    """Write the frame of calls to a CSV or a Parquet file; return the exit status."""
     if not is_csv and find_spec("pyarrow") is None:
         print('famnb: Parquet needs pyarrow; run: pip install "famnb[scale]", or use --csv', file=sys.stderr)
         return 1

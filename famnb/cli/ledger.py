@@ -64,7 +64,8 @@ def _export(options: argparse.Namespace) -> int:
         # Late, since the other commands do without pandas.
         from famnb.cli.calls import write_frame
 
-        return write_frame(options.file, options.ledger, read_filters(options))
+        is_csv = options.file.suffix == ".csv"
+        return write_frame(options.file, options.ledger, read_filters(options), is_csv=is_csv)
     written = Ledger(options.ledger).export(options.file, **read_filters(options))
     print(f"{written:,} new calls in {options.file}")
     return 0

@@ -50,7 +50,7 @@ import platformdirs
 
 from famnb.atomic_write import atomic_write
 from famnb.errors import InvalidRequest
-from famnb.events import Billing, Count, Usage
+from famnb.events import Billing, Usage
 from famnb.formatting import format_table, html_table
 from famnb.profiles import NAMES, find_profile
 from famnb.record.filters import Moment
@@ -392,12 +392,8 @@ def _identity(price: Price) -> tuple[str, str, float, datetime, str]:
 
 def _scale_estimated(usage: Usage, factor: float) -> Usage:
     """Input and output counts, the estimated ones multiplied by a factor."""
-
-    def scale(count: Count) -> int | None:
-        value: int | None = getattr(usage, count)
-        return round(value * factor) if value is not None and count in usage.estimated else value
-
-    return Usage(input_tokens=scale("input_tokens"), output_tokens=scale("output_tokens"))
+    counts = {count: getattr(usage, count) for count in ("input_tokens", "output_tokens")}
+    return Usage(**{name: round(n * factor) if name in usage.estimated else n for name, n in counts.items()})
 
 
 prices = PriceBook(use_file=True)

@@ -85,11 +85,11 @@ def open_shared(record: SharedRecord) -> Ledger:
     weakref.finalize(ledger, shutil.rmtree, folder, ignore_errors=True)
     try:
         with contextlib.closing(schema.open_to_write(ledger.path)) as connection:
-            # The names become SQL, and the file may have been written by anybody.
-            columns = {row[1] for row in connection.execute("PRAGMA table_info(calls)")}
             connection.execute("BEGIN")
             for call in record.calls:
-                row = {name: serialize.storable(value) for name, value in call.row.items() if name in columns}
+                # The names become SQL, and the file may have been written by anybody.
+                names = [name for name in call.row if name in schema.CALL_COLUMNS]
+                row = {name: serialize.storable(call.row[name]) for name in names}
                 connection.execute(sql.insert("calls", tuple(row), otherwise="IGNORE"), [*row.values()])
                 body = msgspec.json.encode(call.body).decode()
                 connection.execute("INSERT OR IGNORE INTO requests VALUES (?, ?)", (row["request_key"], body))
