@@ -436,13 +436,10 @@ def _reprice(rows: pd.DataFrame, names: Mapping[str, str], *, cached: float | No
             share = cached * counts["input_tokens"] if cached <= 1 else min(cached, counts["input_tokens"])
             counts["cached_tokens"] = max(round(share), counts["cached_tokens"] or 0)
         model = names.get(str(row["model"]), str(row["model"]))
-        low, high = (
-            Usage(
-                input_tokens=_count(row.get(f"input_tokens_{end}", row["input_tokens"])),
-                output_tokens=_count(row.get(f"output_tokens_{end}", row["output_tokens"])),
-            )
-            for end in ("low", "high")
-        )
+        bounds: list[dict[str, Any]] = [
+            {name: _count(row.get(f"{name}_{end}", row[name])) for name in BOUNDED_COUNTS} for end in ("low", "high")
+        ]
+        low, high = (Usage(**bound) for bound in bounds)
         estimated = BOUNDED_COUNTS if low != high else ()
         usage = Usage(**counts, billing=Billing(tier=tier or ""), estimated=estimated)
         if tier and not any(price.model == model and price.tier == tier for price in prices):
@@ -452,10 +449,8 @@ def _reprice(rows: pd.DataFrame, names: Mapping[str, str], *, cached: float | No
             )
         at, profile = row["started_at"].to_pydatetime(), str(row.get("profile", DEFAULT))
         costs.append(prices.cost(model, usage, at, between=(low, high), service=profile))
-    ends = zip(COST_COLUMNS, ("usd", "low", "high"), strict=True)
-    return rows.assign(
-        **{name: [math.nan if cost is None else float(getattr(cost, end)) for cost in costs] for name, end in ends}
-    )
+    figures = [(math.nan,) * 3 if cost is None else (cost.usd, cost.low, cost.high) for cost in costs]
+    return rows.assign(**pd.DataFrame(figures, rows.index, COST_COLUMNS).astype(float))
 
 
 def _count(value: Any) -> int | None:
