@@ -34,6 +34,7 @@ from famnb.client.response_reader import reply_from_reads
 from famnb.errors import FamnbError, InvalidRequest, LedgerError, ResponseFormatError, status_error
 from famnb.profiles import VENDOR_NAMES, find_endpoints
 from famnb.record import schema, serialize
+from famnb.record.filters import parse_moment
 from famnb.request import Request
 from famnb.timing import Read, Timing
 from famnb.wire import lenient_json
@@ -309,11 +310,9 @@ class _Row:
         """Return a moment, given in seconds or milliseconds since 1970 or as ISO text, UTC unless it says otherwise."""
         value = self.get(name)
         if isinstance(value, str):
-            try:
-                moment = datetime.fromisoformat(value.replace("Z", "+00:00"))
-            except ValueError:
-                return None
-            return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            with contextlib.suppress(InvalidRequest):
+                return parse_moment(name, value)
+            return None
         number = amount(value)
         return None if number is None else datetime.fromtimestamp(number / (1000 if number > 1e11 else 1), UTC)
 

@@ -116,11 +116,6 @@ class Price:
     """Where the price comes from: the API's document, a file, or `USER`."""
 
     @property
-    def without_cache_writes(self) -> Price:
-        """The same price where input is never written to a cache, so that the rate of doing so puts none in doubt."""
-        return dataclasses.replace(self, cache_write=None)
-
-    @property
     def rates(self) -> TokenRates:
         """What a token of each kind costs, in USD per million."""
         return TokenRates(

@@ -100,8 +100,6 @@ def outcome_columns(reply: Reply) -> dict[str, Any]:
     usage = reply.usage
     # The service goes on with it in the background, and `fetch` gets it later.
     is_running = reply.status == "running"
-    counts: dict[str, Any] = {count: getattr(usage, count) for count in COUNTS}
-    sources = {f"{count}_source": usage.source(count) for count in COUNTS}
     error = reply.error
     details = {
         name: value
@@ -124,8 +122,8 @@ def outcome_columns(reply: Reply) -> dict[str, Any]:
         "error_message": error and str(error.args[0] if error.args else error),
         "error_details": error and _json(details),
         **{name: getattr(reply.timing, name) for name in TIMINGS},
-        **counts,
-        **sources,
+        **{count: getattr(usage, count) for count in COUNTS},
+        **{f"{count}_source": usage.source(count) for count in COUNTS},
         # As floats, which SQL can add up; the shortest text of one has the digits of the Decimal again, up to fifteen.
         **{f"cost{end}usd": reply.cost and float(getattr(reply.cost, name)) for end, name in _COST_ENDS.items()},
         "reported_cost_usd": None if usage.cost_usd is None else float(usage.cost_usd),
