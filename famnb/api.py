@@ -342,12 +342,9 @@ def connect(
         url, key, names = local_service(model)
         client = Client(profile=local_profile(names), base_url=url, api_key=key, **options)
         where = f"{', '.join(names)} on this machine, at {url}: nothing is billed, and there is no price"
-    elif profile.name != DEFAULT:
+    elif profile.name != DEFAULT or base_url is not None:
         client = Client(profile=profile, base_url=base_url, **options)
-        where = f"{profile.title} at {client.base_url()}"
-    elif base_url is not None:
-        client = Client(base_url=base_url, **options)
-        where = client.base_url()
+        where = client.base_url() if profile.name == DEFAULT else f"{profile.title} at {client.base_url()}"
     elif os.getenv("FAM_API_KEY"):
         if not os.getenv("FAM_BASE_URL"):
             raise CredentialError(

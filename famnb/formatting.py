@@ -231,14 +231,12 @@ def format_range(low: float, high: float, format_value: FormatValue) -> str:
     """
     if is_same(low, high):
         return f"all {format_value(low)}"
-    if math.isinf(low) or math.isinf(high):
-        return (
-            "without a limit"
-            if low == -high
-            else f"≥ {format_value(low)}"
-            if low > -high
-            else f"≤ {format_value(high)}"
-        )
+    if math.isinf(low) and math.isinf(high):
+        return "without a limit"
+    if math.isinf(high):
+        return f"≥ {format_value(low)}"
+    if math.isinf(low):
+        return f"≤ {format_value(high)}"
     for more_digits in range(_MAX_MORE_DIGITS + 1):
         first, last = (format_value(end, more_digits=more_digits) for end in (low, high))
         if first != last:

@@ -130,9 +130,9 @@ def list(name: str | None = None, *, ledger: LedgerSource = None) -> pd.DataFram
 
     prompts = _read(_ledger(ledger), name)
     types = {"name": "string", "version": "Int64", "text": "string", "note": "string"}
-    columns = {column: [getattr(prompt, column) for prompt in prompts] for column in types if column != "text"}
-    frame = pd.DataFrame({**columns, "text": [str(prompt) for prompt in prompts]}).astype(types)[[*types]]
-    return frame.assign(saved_at=pd.to_datetime([prompt.saved_at for prompt in prompts], utc=True))
+    rows = [{**vars(prompt), "text": str(prompt)} for prompt in prompts]
+    frame = pd.DataFrame(rows, columns=[*types, "saved_at"]).astype(types)
+    return frame.assign(saved_at=pd.to_datetime(frame["saved_at"], utc=True))
 
 
 def diff(name: str, old: int, new: int | None = None, *, ledger: LedgerSource = None) -> PromptDiff:
