@@ -159,14 +159,8 @@ def _ledger(source: LedgerSource) -> Ledger:
 
 def _read(ledger: Ledger, name: str | None = None) -> tuple[SavedPrompt, ...]:
     """Return the versions of a prompt, or of all, by name, oldest first. Raises LedgerError."""
-    query = "SELECT * FROM prompts WHERE ?1 IS NULL OR name = ?1 ORDER BY name, version"
+    query = "SELECT text, name, version, note, at_us FROM prompts WHERE ?1 IS NULL OR name = ?1 ORDER BY name, version"
     return tuple(
-        SavedPrompt(
-            row["text"],
-            name=row["name"],
-            version=row["version"],
-            note=row["note"],
-            saved_at=serialize.moment(row["at_us"]),
-        )
-        for row in ledger.fetch(query, (name,))
+        SavedPrompt(text, name=title, version=version, note=note, saved_at=serialize.moment(at_us))
+        for text, title, version, note, at_us in ledger.fetch(query, (name,))
     )

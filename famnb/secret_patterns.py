@@ -108,11 +108,9 @@ class _CutText:
     """A text without what `cut` matches; `spans` leads back to the places in the whole text."""
 
     def __init__(self, text: str, cut: re.Pattern[str]) -> None:
-        spans, position = [], 0
-        for match in cut.finditer(text):
-            spans.append((position, match.start()))
-            position = match.end()
-        self._kept = [(start, end) for start, end in [*spans, (position, len(text))] if start < end]
+        # What is kept goes from the end of each match to the start of the next.
+        ends = [0, *itertools.chain.from_iterable(match.span() for match in cut.finditer(text)), len(text)]
+        self._kept = [(start, end) for start, end in zip(ends[::2], ends[1::2], strict=True) if start < end]
         self._starts = [0, *itertools.accumulate(end - start for start, end in self._kept)]
         self.text = "".join(text[start:end] for start, end in self._kept)
 
