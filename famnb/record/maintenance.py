@@ -50,15 +50,10 @@ class LedgerInfo:
         ]
         if self.first and self.last:
             lines.append(f"from      {self.first:%Y-%m-%d %H:%M:%S} to {self.last:%Y-%m-%d %H:%M:%S} UTC")
-        groups = {
-            "status": self.by_status,
-            "model": self.by_model,
-            "endpoint": self.by_endpoint,
-            "running": self.running,
-        }
-        for name, counts in groups.items():
-            if counts:
-                lines.append(f"{name:<9} " + ", ".join(f"{value} {count:,}" for value, count in counts.items()))
+        for name in ("by_status", "by_model", "by_endpoint", "running"):
+            if counts := getattr(self, name):
+                title = name.removeprefix("by_")
+                lines.append(f"{title:<9} " + ", ".join(f"{value} {count:,}" for value, count in counts.items()))
         return "\n".join(lines)
 
 

@@ -450,6 +450,8 @@ def price_html(entries: Iterable[Price]) -> str:
 
 
 def _table_cells(entry: Price) -> tuple[str, ...]:
+    more = [f"tier {entry.tier}"] if entry.tier else []
+    more += [f"{name} {amount:f}" for name in MORE_AMOUNTS if (amount := getattr(entry, name)) is not None]
     return (
         entry.model,
         entry.service or "any",
@@ -457,13 +459,7 @@ def _table_cells(entry: Price) -> tuple[str, ...]:
         f"{entry.output:f}",
         "as input" if entry.cached is None else f"{entry.cached:f}",
         "as input" if entry.cache_write is None else f"{entry.cache_write:f}",
-        ", ".join(
-            [
-                *([f"tier {entry.tier}"] if entry.tier else []),
-                *(f"{name} {getattr(entry, name):f}" for name in MORE_AMOUNTS if getattr(entry, name) is not None),
-            ]
-        )
-        or "–",
+        ", ".join(more) or "–",
         "any" if entry.until_context is None else f"under {entry.until_context:,}",
         "always" if entry.since is None else f"{entry.since:%Y-%m-%d %H:%M} UTC".replace(" 00:00 UTC", ""),
         entry.source,
