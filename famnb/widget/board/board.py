@@ -534,8 +534,9 @@ class Board(FormTool):
 
     def _start(self, pane: BoardPane, board_round: BoardRound, request: Request) -> BoardAnswer:
         """Send a pane's request of a round."""
-        label = board_round.label_for(pane.key, pane.label)
-        client = self._client_of(pane)
+        others = [answer.label for key, answer in board_round.answers.items() if key != pane.key]
+        label = f"{pane.label} ({pane.key})" if pane.label in others else pane.label
+        client = pane.client or self._client
         stream = client.engine.start(request, labels={"variant": label, "tag": board_round.tag})
         return self._add_answer(board_round, pane.key, label, stream, client)
 
@@ -574,9 +575,6 @@ class Board(FormTool):
             self.form_changed()
             self.notify("replies")
 
-    def _client_of(self, pane: BoardPane) -> BaseClient:
-        return pane.client or self._client
-
     def _rounds_changed(self) -> None:
         """Show, save and announce what has become of the answers."""
         self.form_changed()
@@ -614,8 +612,8 @@ class Board(FormTool):
             turns = self._before.path if self._before else ()
             remark = f"Each pane goes on from {format_count(len(turns), 'turn')} of the chat that it was opened from."
             box = self.view_box(
-                lambda: [(request, self._client_of(pane)) for pane, request in self._requests(prompt)],
-                fault=next(filter(None, (pane.fault for pane in self._panes)), ""),
+                lambda: [(request, pane.client or self._client) for pane, request in self._requests(prompt)],
+                fault=next((f"{pane.label}: {pane.editor.fault}" for pane in self._panes if pane.editor.fault), ""),
                 has_conversation=all(pane.prompt or (pane.has_own_prompt and not self._rounds) for pane in self._panes),
                 remarks=(remark,) if turns else (),
                 has_answers=bool(self._rounds),

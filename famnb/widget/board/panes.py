@@ -124,11 +124,6 @@ class BoardPane:
         return request.with_losses((*editor.losses, *request.losses)) if editor.losses else request
 
     @property
-    def fault(self) -> str:
-        """What is wrong with its settings; empty if nothing is."""
-        return f"{self.label}: {self.editor.fault}" if self.editor.fault else ""
-
-    @property
     def has_own_prompt(self) -> bool:
         """Whether it can be sent without a prompt of the board's."""
         return bool((self.prompt or self.editor.prompt).strip()) or self.editor.reading.replaced

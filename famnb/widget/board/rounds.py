@@ -10,8 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -189,11 +188,6 @@ class BoardRound:
         self.versions.setdefault(pane, []).append(answer)
         self.shown[pane] = len(self.versions[pane]) - 1
 
-    def label_for(self, pane: str, label: str) -> str:
-        """Return a label for the answers of a pane that no other one of this round has."""
-        is_taken = any(answer.label == label for key, answer in self.answers.items() if key != pane)
-        return f"{label} ({pane})" if is_taken else label
-
     def view(self, panes: Mapping[str, str], *, is_marked: bool) -> RoundView:
         """Return what the page shows; `panes` are labels by key, and `is_marked` whether differences are marked."""
         reference, answers = self.reference() if is_marked else None, self.answers
@@ -269,6 +263,7 @@ _HEAD = SafeHtml(
 )
 _CELL = SafeHtml(f'<td style="{_CELL_STYLE}">{{}}</td>')
 _FIGURE_CELL = SafeHtml(f'<td style="{_CELL_STYLE};{transcript.MUTED_STYLE}">{{}}</td>')
+_LINE_BREAK = SafeHtml("<br>")
 _STAR = SafeHtml(
     ' <span style="border:1px solid currentcolor;border-radius:9px;padding:0 0.6em;font-weight:600;'
     f'white-space:nowrap">{WINNER}</span>'
@@ -289,82 +284,47 @@ def round_output(board_round: BoardRound, *, is_marked: bool) -> Bundle:
 def round_bundle(board_round: BoardRound, *, is_marked: bool) -> Bundle:
     """Return a round that has ended as notebook output; `is_marked` has the words marked that differ."""
     head = transcript.render(_prompt_sections(board_round))
-    columns = []
+    # As many in each table, so that all columns are about as wide.
+    table_count = math.ceil(len(board_round.answers) / MAX_COLUMNS)
+    size = math.ceil(len(board_round.answers) / table_count)
+    columns: list[tuple[SafeHtml, ...]] = []
+    """What answered, the answer, and its figures."""
+    markdown, plain, rows = [], [], []
     for key, answer in board_round.answers.items():
         answer.compare_with(board_round.reference() if is_marked else None)
-        reply, versions = answer.reply, board_round.versions[key]
+        reply, versions, meters = answer.reply, board_round.versions[key], answer.read_meters()
         target = (reply.endpoint, reply.model or getattr(reply.request, "model", ""))
         # The label may name the target.
         names = " · ".join(name for name in target if name and name not in answer.label)
         version = f"answer {versions.index(answer) + 1} of {len(versions)}" if len(versions) > 1 else ""
         badges = ", ".join(badge.text for badge in facts.badges(reply))
-        column = _Column(
-            label=answer.label,
-            is_winner=answer.label == board_round.winner,
-            facts=tuple(filter(None, (names, badges, version))),
-            meters=answer.read_meters(),
-            body=_answer_bundle(answer),
-        )
-        columns.append(column)
-    # As many in each table, so that all columns are about as wide.
-    table_count = max(1, math.ceil(len(columns) / MAX_COLUMNS))
-    size = max(1, math.ceil(len(columns) / table_count))
-    tables = [_table(columns[start : start + size], size) for start in range(0, len(columns), size)]
-    # The meters of all panes as a table; HTML has them below each answer.
-    rows = [
-        (f"{column.label} {WINNER}" if column.is_winner else column.label, *column.meters.values())
-        for column in columns
-    ]
-    meters = sanitize.markdown_table([("variant", *columns[0].meters), *rows])
-    markdown = [f"#### {sanitize.escape_markdown(column.head)}\n\n{column.body['text/markdown']}" for column in columns]
-    plain = [
-        f"== {sanitize.visible(column.head)} ==\n({sanitize.visible(' · '.join(column.figures))})\n\n"
-        f"{column.body['text/plain']}"
-        for column in columns
-    ]
+        remarks = [remark for remark in (names, badges, version) if remark]
+        is_winner = answer.label == board_round.winner
+        title = [answer.label, WINNER] if is_winner else [answer.label]
+        figures = [f"{name}: {figure}" for name, figure in meters.items() if figure]
+        body = _answer_bundle(answer)
+        star = _STAR if is_winner else ""
+        about = _HEAD.format(width=100 // size, label=answer.label, star=star, facts=_LINE_BREAK.join(remarks))
+        answer_html = _CELL.format(SafeHtml(body["text/html"]))
+        columns.append((about, answer_html, _FIGURE_CELL.format(_LINE_BREAK.join(figures))))
+        heading = " · ".join([*title, *remarks])
+        markdown.append(f"#### {sanitize.escape_markdown(heading)}\n\n{body['text/markdown']}")
+        summary = sanitize.visible(f"== {heading} ==\n({' · '.join(figures)})")
+        plain.append(f"{summary}\n\n{body['text/plain']}")
+        rows.append((" ".join(title), *meters.values()))
+    tables = SafeHtml()
+    for start in range(0, len(columns), size):
+        shown = columns[start : start + size]
+        shown += [(_CELL.format(""),) * 3] * (size - len(shown))
+        lines = (_ROW.format(SafeHtml().join(cells)) for cells in zip(*shown, strict=True))
+        tables += _TABLE.format(SafeHtml().join(lines))
+    # The meters of all panes, which have the same names, as a table; HTML has them below each answer.
+    table = sanitize.markdown_table([("variant", *meters), *rows])
     return {
-        "text/html": SafeHtml(head["text/html"]) + SafeHtml().join(tables),
-        "text/markdown": "\n\n".join([head["text/markdown"], meters, *markdown]),
+        "text/html": SafeHtml(head["text/html"]) + tables,
+        "text/markdown": "\n\n".join([head["text/markdown"], table, *markdown]),
         "text/plain": "\n\n".join([head["text/plain"], *plain]),
     }
-
-
-class _Column(NamedTuple):
-    """An answer as a column of the table."""
-
-    label: str
-    is_winner: bool
-    facts: tuple[str, ...]
-    """What answered, and what is to be known of it, in a few words each."""
-    meters: dict[str, str]
-    body: Bundle
-
-    @property
-    def head(self) -> str:
-        return " · ".join(filter(None, (self.label, WINNER if self.is_winner else "", *self.facts)))
-
-    @property
-    def figures(self) -> list[str]:
-        return [f"{name}: {figure}" for name, figure in self.meters.items() if figure]
-
-
-def _table(columns: Sequence[_Column], size: int) -> SafeHtml:
-    """Some columns side by side: what answered, the answers, and their figures, each in one row."""
-    empty = [_CELL.format(SafeHtml(""))] * (size - len(columns))
-    line_break = SafeHtml("<br>")
-    heads = [
-        _HEAD.format(
-            width=100 // size,
-            label=column.label,
-            star=_STAR if column.is_winner else "",
-            facts=line_break.join(map(SafeHtml.escape, column.facts)),
-        )
-        for column in columns
-    ]
-    answers = [_CELL.format(SafeHtml(column.body["text/html"])) for column in columns]
-    figures = [_FIGURE_CELL.format(line_break.join(map(SafeHtml.escape, column.figures))) for column in columns]
-    rows = [[*cells, *empty] for cells in (heads, answers, figures)]
-    return _TABLE.format(SafeHtml().join(_ROW.format(SafeHtml().join(row)) for row in rows))
 
 
 def _answer_bundle(answer: BoardAnswer) -> Bundle:
