@@ -14,19 +14,18 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from famnb.errors import InvalidRequest, UnknownName
+from famnb.errors import InvalidRequest
 from famnb.formatting import format_count, format_estimate, shorten
 from famnb.model_colours import page_style
 from famnb.plot.figure import DPI
 from famnb.plot.labels import column_name, format_metric
 from famnb.plot.points import Axis, Points, Span, draw, draw_axes
 from famnb.record import Ledger
-from famnb.record.ledger import connected_ledger
 from famnb.validation import check_index
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section
-from famnb.widget.inspector import CallPages, CallTool, CallView
+from famnb.widget.inspector import CallPages, CallTool, CallView, find_call
 from famnb.widget.runtime.intent import intent
 from famnb.widget.runtime.tool import Computed
 from famnb.widget.runtime.view import View
@@ -177,11 +176,7 @@ class Explorer(CallTool):
         call_id = frame["call_id"].iloc[row] if "call_id" in frame else None
         if not isinstance(call_id, str):
             raise InvalidRequest("this row names no call to open: its frame has no `call_id` for it")
-        ledger = connected_ledger() if self._ledger is None else self._ledger
-        try:
-            call = ledger.call(call_id)
-        except UnknownName as error:
-            raise UnknownName(f"{error}; if it is in another ledger, give that one as `ledger=`") from None
+        call = find_call(call_id, self._ledger)
         with self.lock:
             self.pages, self._opened = CallPages(call), row
             self.refresh()

@@ -131,17 +131,13 @@ class Inspector(CallTool):
         return self._pages.view
 
     def saved(self) -> Bundle:
-        return call_bundle(self.call)
+        call = self.call
+        lines = [line for describe in (_describe_request, _describe_response) for line in describe(call)[0]]
+        sections = [Section("note", line) for line in (f"Call {call.call_id}", *lines)]
+        return transcript.join_bundles([transcript.reply_bundle(call.reply), transcript.render(sections)])
 
     def __repr__(self) -> str:
         return f"<Inspector {self.call!r}>"
-
-
-def call_bundle(call: RecordedCall) -> Bundle:
-    """Return a call as ordinary notebook output: what was said, and what to know of request and response."""
-    lines = [line for describe in (_describe_request, _describe_response) for line in describe(call)[0]]
-    sections = [Section("note", line) for line in (f"Call {call.call_id}", *lines)]
-    return transcript.join_bundles([transcript.reply_bundle(call.reply), transcript.render(sections)])
 
 
 def find_call(call: RecordedCall | Reply | str, ledger: Ledger | None = None) -> RecordedCall:
@@ -156,12 +152,10 @@ def find_call(call: RecordedCall | Reply | str, ledger: Ledger | None = None) ->
     try:
         return (ledger or connected_ledger()).call(call_id)
     except UnknownName as error:
-        if ledger is not None:
-            raise
-        for path in written_files():
+        for path in written_files() if ledger is None else ():
             with contextlib.suppress(UnknownName, LedgerError):
                 return Ledger(path).call(call_id)
-        raise UnknownName(f"{error}; of another file, pass `ledger=famnb.Ledger(path)`") from None
+        raise UnknownName(f"{error}; if it is in another file, pass `ledger=famnb.Ledger(path)`") from None
 
 
 def _describe_request(call: RecordedCall) -> tuple[tuple[str, ...], str]:

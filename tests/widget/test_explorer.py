@@ -153,7 +153,7 @@ def test_a_point_and_a_row_open_their_call(client: famnb.Client):
 def test_a_call_that_cannot_be_opened_is_said_under_the_plot(client: famnb.Client):
     explorer = famnb.plot.explore(many_calls(3), ledger=client)
     ask(explorer, "show_row", row=0)
-    assert "give that one as `ledger=`" in explorer.error
+    assert "pass `ledger=famnb.Ledger(path)`" in explorer.error
     ask(explorer, "close_call")
     assert explorer.error == ""
     nameless = famnb.plot.explore(many_calls(3).drop(columns="call_id"), ledger=client)
