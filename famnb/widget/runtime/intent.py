@@ -21,13 +21,10 @@ class Intent:
         self.method = method
         self.is_urgent = is_urgent
         self.hints = {name: hint for name, hint in get_type_hints(method).items() if name != "return"}
-        parameters = list(inspect.signature(method).parameters.values())[1:]
-        fields = [
-            (parameter.name, self.hints[parameter.name])
-            if parameter.default is inspect.Parameter.empty
-            else (parameter.name, self.hints[parameter.name], parameter.default)
-            for parameter in parameters
-        ]
+        fields = []
+        for parameter in list(inspect.signature(method).parameters.values())[1:]:
+            default = msgspec.NODEFAULT if parameter.default is parameter.empty else parameter.default
+            fields.append((parameter.name, self.hints[parameter.name], default))
         self.arguments = msgspec.defstruct(
             f"{self.name}_arguments", fields, kw_only=True, forbid_unknown_fields=True, rename="camel"
         )
