@@ -116,8 +116,7 @@ class RunView(BaseTool):
             if not self._run.running:
                 output.show(self.saved())
                 return
-            bundle, _ = self._repr_mimebundle_() or ({}, {})
-            output.show(bundle)
+            output.show(self.mime_bundle(self.saved())[0])
             self._outputs.append(output)
             self.refresh()
 

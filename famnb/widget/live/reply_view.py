@@ -10,7 +10,6 @@ import msgspec
 
 from famnb.client.live_call import Stream
 from famnb.widget.html import facts, transcript
-from famnb.widget.html.transcript import Bundle, Section
 from famnb.widget.live.reply_pane import UNFINISHED, PaneView, ReplyPane, StreamLike, reply_so_far
 from famnb.widget.runtime.intent import urgent_intent
 from famnb.widget.runtime.output import Output, mark_as_shown
@@ -32,7 +31,8 @@ class ReplyView(BaseTool):
     """A stream under the cell that waits for it."""
 
     entry = "tools/live.js"
-    note = ""
+    # The transcript takes the view's place; this is in a file that is saved before.
+    note = UNFINISHED
 
     def __init__(self, stream: StreamLike, *, flusher: Flusher | None = None, **traits: Any) -> None:
         """Show a stream until it ends."""
@@ -47,10 +47,6 @@ class ReplyView(BaseTool):
             note = RELOADED.format(what="this reply (client.last, or the variable that holds it)", tool="it")
             pane = msgspec.structs.replace(pane, notes=(*pane.notes, note))
         return RepliesView(panes=() if self._is_hidden else (pane,))
-
-    def saved(self) -> Bundle:
-        """Return what a file holds that is saved before the transcript has taken the view's place."""
-        return transcript.render([Section("note", UNFINISHED)])
 
     def on_reload(self) -> None:
         # The output that took the place of a hidden view is not on the new page.
@@ -73,7 +69,7 @@ def viewer(stream: Stream) -> Iterator[None]:
     """Show a stream under the cell while the body waits for it, then leave its transcript as ordinary output."""
     view = ReplyView(stream, blocking=True)
     output = Output()
-    output.show(view, placeholder=UNFINISHED)
+    output.show(view.mime_bundle()[0])
     try:
         yield
     finally:

@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from anywidget import AnyWidget
 from IPython import get_ipython
 from IPython.display import display as _untyped_display
 from ipywidgets import Output as OutputWidget
@@ -33,20 +32,14 @@ class Output:
         self.captured = False
         """Whether an Output widget holds it. Such an output cannot be replaced (ipywidgets 8.1)."""
 
-    def show(self, value: object, *, placeholder: str = "") -> None:
-        """Show a widget or a bundle of MIME types under the cell that runs now.
-
-        `placeholder` is what a file holds in a widget's place if it is saved before the widget is replaced.
-        """
+    def show(self, bundle: Mapping[str, Any]) -> None:
+        """Show a bundle of MIME types, which may be that of a widget, under the cell that runs now."""
         # `_instances` is private to ipywidgets (8.1), whose public `Widget.widgets` is deprecated. An Output
         # widget has a `msg_id` while it captures. Copied, since other threads make widgets meanwhile.
         self.captured = any(
             isinstance(widget, OutputWidget) and widget.msg_id for widget in list(widget_module._instances.values())
         )
-        if placeholder and isinstance(value, AnyWidget):
-            bundle, _ = value._repr_mimebundle_() or ({}, {})
-            value = {**bundle, "text/plain": placeholder}
-        _display(value, raw=isinstance(value, Mapping), display_id=self.id)
+        _display(bundle, raw=True, display_id=self.id)
         self._is_shown = True
 
     @property

@@ -413,9 +413,9 @@ class BaseTool(anywidget.AnyWidget):
 
     def _ipython_display_(self) -> None:
         with self.lock:
-            self.reloaded, self._page, self.is_shown, self.error = False, "", True, ""
+            self.reloaded, self._page, self.error = False, "", ""
             output = Output()
-            output.show(self._noted_bundle())
+            output.show(self.mime_bundle()[0])
             # Before what is saved, which may take a while to draw.
             self._send_view()
             self.show_saved(captured=output.captured)
@@ -423,22 +423,18 @@ class BaseTool(anywidget.AnyWidget):
     def show_in(self, output: Output, saved: Output) -> None:
         """Show it in the place of an output of another tool, and what is saved in that of a second one."""
         with self.lock:
-            self.is_shown, self._is_new, self._output = True, True, saved
-            output.replace(self._noted_bundle())
+            self._is_new, self._output = True, saved
+            output.replace(self.mime_bundle()[0])
             self.update_saved()
 
-    def _noted_bundle(self) -> dict[str, Any]:
-        """Return the widget with a note for where there is no kernel."""
-        return self._bundle({"text/html": _NOTE.format(self.note), "text/plain": self.note})[0]
+    def _repr_mimebundle_(self, **_options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        return self.mime_bundle(self.saved())
 
-    def _repr_mimebundle_(self, **_options: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """Return the widget, and for who has no kernel what is saved and how to get the widget back."""
+    def mime_bundle(self, *saved: Bundle) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the widget to be shown, and for who has no kernel what is `saved` and how to get the widget back."""
         self.is_shown = True
         note = {"text/html": _NOTE.format(self.note), "text/plain": self.note, "text/markdown": ""}
-        return self._bundle(transcript.join_bundles([self.saved(), note]))
-
-    def _bundle(self, fallback: Bundle) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the widget with what shows where there is no kernel."""
+        fallback = transcript.join_bundles([*saved, note])
         data, metadata = super()._repr_mimebundle_() or ({}, {})
         return {**data, **{kind: fallback[kind] for kind in ("text/html", "text/plain")}}, metadata
 

@@ -74,7 +74,7 @@ def test_an_output_knows_whether_a_widget_took_it(shell: InteractiveShell):
 
 
 def test_a_live_view_in_a_file_says_where_its_reply_is(shell: InteractiveShell):
-    shown.Output().show(ReplyView(ScriptedStream().end(status="completed")), placeholder=UNFINISHED)
+    shown.Output().show(ReplyView(ScriptedStream().end(status="completed")).mime_bundle()[0])
     (bundle,) = bundles(shell)
     assert bundle["text/plain"] == UNFINISHED
     assert "application/vnd.jupyter.widget-view+json" in bundle
