@@ -13,7 +13,7 @@ from famnb.experiment.experiment import BaseExperiment
 from famnb.experiment.plan import Cell
 from famnb.experiment.resume import ANSWERED
 from famnb.experiment.votes import EQUAL, JUDGE_PREFIX, ranking_sentences, shuffle_pairs
-from famnb.formatting import format_count, format_percent
+from famnb.formatting import capitalize, format_count, format_percent
 from famnb.record import ratings
 from famnb.record.ratings import RecordedVote, VoteWinner
 from famnb.validation import check_integer
@@ -233,7 +233,6 @@ def _pair_key(pair: tuple[Cell, Cell] | RecordedVote) -> frozenset[str]:
 
 def results_bundle(experiment: BaseExperiment, *, progress: str) -> transcript.Bundle:
     """The result of people's votes so far, with a sentence on how far they are, `progress`."""
-    frame = experiment.frame()
     try:
         ranking = experiment.ranking()
     except ValueError as error:
@@ -250,9 +249,10 @@ def results_bundle(experiment: BaseExperiment, *, progress: str) -> transcript.B
     lines = [
         f"{progress}. {ranking.n:,} votes count, on {format_count(ranking.clusters, 'prompt')}.",
         *ranking_sentences(ranking),
+        *(f"{capitalize(note)}." for note in ranking.notes),
+        _WHICH_SHARE,
     ]
-    lines += [f"{note[0].upper()}{note[1:]}." for note in ranking.notes]
-    lines += [_WHICH_SHARE]
+    frame = experiment.frame()
     simulated = frame.loc[frame["status"].isin(ANSWERED), "simulated"].fillna(False)
     share = "These" if simulated.all() else "Some of these"
     lines += [f"{share} answers were simulated; a decision needs real ones."] if simulated.any() else []

@@ -37,6 +37,12 @@ PERIOD_S = 0.5
 """Between two looks at what a run has answered."""
 Filter: TypeAlias = Literal["all", "not graded", "pass", "fail", "noted", "failed"]
 _GRADES = {"pass": 1.0, "fail": 0.0}
+_TABLE = SafeHtml('<table style="width:100%;table-layout:fixed"><tbody>{}</tbody></table>')
+_ROW = SafeHtml('<tr style="background-color:transparent">{}</tr>')
+_COLUMN_HEAD = SafeHtml("<th style='text-align:left'>{}</th>")
+_ROW_HEAD = SafeHtml("<th style='text-align:left;vertical-align:top'>{}</th>")
+_CELL = SafeHtml('<td style="vertical-align:top;text-align:left;overflow-wrap:anywhere">{}{}</td>')
+_REMARK = SafeHtml(f'<p style="{transcript.MUTED_STYLE}">{{}}</p>')
 
 
 class MatrixCellView(View, frozen=True):
@@ -100,16 +106,17 @@ class Matrix(BaseTool):
         """Read what the ledger has of the experiment; nothing is sent. `code` is a cell that makes the experiment."""
         self.experiment, self._code = experiment, code
         positions = {prompt.id: position for position, prompt in enumerate(experiment.prompts)}
-        cells = sorted(experiment.cells, key=lambda cell: (positions[cell.prompt.id], cell.repeat))
-        self._cells = {
-            (
-                f"{cell.prompt.id} · repeat {cell.repeat + 1}" if cell.repeat else cell.prompt.id,
-                cell.variant.label,
-            ): cell
-            for cell in cells
-            if not cell.warmup
-        }
-        """The planned cells by row and variant, in the order of the prompts."""
+        labels = [variant.label for variant in experiment.variants]
+        self._cells = sorted(
+            (cell for cell in experiment.cells if not cell.warmup),
+            key=lambda cell: (positions[cell.prompt.id], cell.repeat, labels.index(cell.variant.label)),
+        )
+        """The planned cells, in the order of the prompts and of the variants."""
+        self._rows: dict[str, list[Cell]] = {}
+        """The same by row."""
+        for cell in self._cells:
+            row = f"{cell.prompt.id} · repeat {cell.repeat + 1}" if cell.repeat else cell.prompt.id
+            self._rows.setdefault(row, []).append(cell)
         self._filter: Filter = "all"
         self._run: Run | None = None
         self._answers: dict[str, RecordedCall] = {}
@@ -227,7 +234,7 @@ class Matrix(BaseTool):
 
     def _read(self) -> None:
         """Read the calls of the planned cells: the completed one of each, else the latest; their grades and notes."""
-        ledger, keys = self.experiment.ledger, {cell.key for cell in self._cells.values()}
+        ledger, keys = self.experiment.ledger, {cell.key for cell in self._cells}
         rows: dict[str, Any] = {}
         for row in ledger.select("experiment = ?", [self.experiment.name]):
             known = rows.get(row["cell"])
@@ -246,22 +253,22 @@ class Matrix(BaseTool):
         self._notes = {row["id"]: row["note"] for row in noted}
 
     def _find_call(self, row: str | int, variant: str) -> RecordedCall:
-        keys = list(dict.fromkeys(key for key, _ in self._cells))
+        keys = list(self._rows)
         key = keys[row] if isinstance(row, int) and -len(keys) <= row < len(keys) else row
         if key not in keys:
             raise UnknownName(f"row: there is no {row!r}; there are {', '.join(map(repr, keys))}")
-        cell = self._cells.get((str(key), variant))
-        call = self._answers.get(cell.key) if cell else None
+        calls = {cell.variant.label: self._answers.get(cell.key) for cell in self._rows[str(key)]}
+        call = calls.get(variant)
         if call is None:
-            labels = ", ".join(repr(variant.label) for variant in self.experiment.variants)
+            labels = ", ".join(map(repr, calls))
             raise UnknownName(f"there is no answer of {variant!r} in row {row!r}; the variants are {labels}")
         return call
 
     # What is shown
 
     def view(self) -> MatrixTableView:
-        rows = [self._view_row(key) for key in dict.fromkeys(key for key, _ in self._cells)]
-        shown = tuple(row for row in rows if any(self._lets_through(row.key, cell) for cell in row.cells))
+        rows = list(map(self._view_row, self._rows))
+        shown = tuple(row for row in rows if any(map(self._lets_through, self._rows[row.key], row.cells)))
         answered = sum(call.status in ANSWERED for call in self._answers.values())
         graded = sum(bool(cell.grade) for row in rows for cell in row.cells)
         status = f"{answered:,} of {format_count(len(self._cells), 'answer')}, {graded:,} graded"
@@ -286,7 +293,7 @@ class Matrix(BaseTool):
         )
 
     def _view_row(self, key: str) -> MatrixRowView:
-        cells = [self._cells[key, variant.label] for variant in self.experiment.variants]
+        cells = self._rows[key]
         prompt = cells[0].prompt
         values = [str(value) for name, value in prompt.slots.items() if name != "expected"]
         label = ", ".join(values) or shorten(" ".join(prompt.text.split()))
@@ -316,53 +323,40 @@ class Matrix(BaseTool):
             note=typed if typed.split() == note.split() else note,
         )
 
-    def _lets_through(self, row: str, cell: MatrixCellView) -> bool:
+    def _lets_through(self, cell: Cell, view: MatrixCellView) -> bool:
         match self._filter:
             case "all":
                 return True
             case "not graded":
-                return not cell.grade and not cell.status
+                return not view.grade and not view.status
             case "noted":
-                return bool(cell.note)
+                return bool(view.note)
             case "failed":
-                call = self._answers.get(self._cells[row, cell.key].key)
+                call = self._answers.get(cell.key)
                 return call is not None and call.status not in (*ANSWERED, "running")
             case _:
-                return cell.grade == self._filter
+                return view.grade == self._filter
 
     def saved(self) -> Bundle:
-        # All rows, whatever the page shows.
-        view, rows = self.view(), [self._view_row(key) for key in dict.fromkeys(key for key, _ in self._cells)]
+        view = self.view()
         if not self._answers:
             return transcript.render([Section("note", f"{view.title}: nothing is answered yet.")])
         head = ["", *(" · ".join(filter(None, (column.key, column.grades))) for column in view.columns)]
-        cells = SafeHtml('<td style="vertical-align:top;text-align:left;overflow-wrap:anywhere">{}{}</td>')
-        mark = SafeHtml(f'<p style="{transcript.MUTED_STYLE}">{{}}</p>')
-        lines = [
-            SafeHtml("<th style='text-align:left;vertical-align:top'>{}</th>{}").format(
-                row.label,
-                SafeHtml().join(
-                    cells.format(
-                        cell.html or mark.format(cell.status),
-                        mark.format(" · ".join(filter(None, (cell.grade, cell.note, cell.figures)))),
-                    )
-                    for cell in row.cells
-                ),
-            )
-            for row in rows
-        ]
-        names = SafeHtml().join(map(SafeHtml("<th style='text-align:left'>{}</th>").format, head))
-        texts = [[row.label, *(self._describe_cell(row.key, cell) for cell in row.cells)] for row in rows]
-        table = SafeHtml('<table style="width:100%;table-layout:fixed"><tbody><tr>{}</tr>{}</tbody></table>')
-        line = SafeHtml('<tr style="background-color:transparent">{}</tr>')
-        html = table.format(names, SafeHtml().join(map(line.format, lines)))
-        plain = "\n".join(sanitize.visible(" | ".join(cells)) for cells in [head, *texts])
-        return {"text/html": html, "text/markdown": sanitize.markdown_table([head, *texts]), "text/plain": plain}
-
-    def _describe_cell(self, row: str, cell: MatrixCellView) -> str:
-        call = self._answers.get(self._cells[row, cell.key].key)
-        text = cell.status or (" ".join(call.reply.text.split()) if call else "")
-        return " · ".join(filter(None, (text, cell.grade, cell.note)))
+        lines, texts = [SafeHtml().join(map(_COLUMN_HEAD.format, head))], [head]
+        # All rows, whatever the page shows.
+        for key, cells in self._rows.items():
+            row = self._view_row(key)
+            line, words = _ROW_HEAD.format(row.label), [row.label]
+            for cell, shown in zip(cells, row.cells, strict=True):
+                remarks = " · ".join(filter(None, (shown.grade, shown.note, shown.figures)))
+                line += _CELL.format(shown.html or _REMARK.format(shown.status), _REMARK.format(remarks))
+                text = shown.status or " ".join(self._answers[cell.key].reply.text.split())
+                words.append(" · ".join(filter(None, (text, shown.grade, shown.note))))
+            lines.append(line)
+            texts.append(words)
+        html = _TABLE.format(SafeHtml().join(map(_ROW.format, lines)))
+        plain = "\n".join(sanitize.visible(" | ".join(words)) for words in texts)
+        return {"text/html": html, "text/markdown": sanitize.markdown_table(texts), "text/plain": plain}
 
     def __repr__(self) -> str:
         return f"<Matrix {self.experiment.name}: {len(self._answers):,} of {len(self._cells):,} answers>"
