@@ -351,8 +351,7 @@ class Explorer(CallTool):
         return [column for column in TEXT_COLUMNS if column in self.points.frame][:1]
 
     def _view_column(self, column: str) -> ColumnView:
-        is_word = column in (*HEAD_COLUMNS, "started_at")
-        kind: Any = "word" if is_word else "number"
+        kind: Any = "word" if column in (*HEAD_COLUMNS, "started_at") else "number"
         kind = "text" if column in TEXT_COLUMNS else "status" if column == "status" else kind
         is_minor, order = column in ("endpoint", "status"), self._order.direction(column)
         return ColumnView(name=_short_name(column), kind=kind, is_minor=is_minor, order=order)

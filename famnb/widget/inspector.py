@@ -131,10 +131,9 @@ class Inspector(CallTool):
         return self._pages.view
 
     def saved(self) -> Bundle:
-        call = self.call
-        lines = [line for describe in (_describe_request, _describe_response) for line in describe(call)[0]]
-        sections = [Section("note", line) for line in (f"Call {call.call_id}", *lines)]
-        return transcript.join_bundles([transcript.reply_bundle(call.reply), transcript.render(sections)])
+        view = self._pages.view
+        notes = [Section("note", line) for line in (f"Call {view.id}", *view.request.lines, *view.response.lines)]
+        return transcript.join_bundles([transcript.reply_bundle(self.call.reply), transcript.render(notes)])
 
     def __repr__(self) -> str:
         return f"<Inspector {self.call!r}>"

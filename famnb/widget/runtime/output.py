@@ -44,13 +44,12 @@ class Output:
 
     @property
     def can_be_replaced(self) -> bool:
-        """Whether `replace` shows something: the output is in the notebook itself."""
+        """Whether it is in the notebook itself; a widget inside another is drawn without outputs of its own."""
         return self._is_shown and not self.captured
 
     def replace(self, bundle: Mapping[str, Any]) -> None:
-        """Put a transcript in its place, if it has one: a widget inside another is drawn without outputs of its own."""
-        if self._is_shown:
-            _display(bundle, raw=True, display_id=self.id, update=True)
+        """Put another bundle in its place, which only an output that `can_be_replaced` has."""
+        _display(bundle, raw=True, display_id=self.id, update=True)
 
 
 def install(shell: Any) -> None:
