@@ -180,8 +180,8 @@ def _check_fields(fields: Fields, endpoints: Endpoints, arguments: Iterable[str]
             hint = f"did you mean {similar[0]!r}?" if similar else f"there are {', '.join(sorted(names))}"
             raise InvalidRequest(f"{name}: no endpoint has such a field; {hint}")
     target, model = endpoint_of(fields, endpoints), fields.get("model")
-    if model is not None and not _serves(target, model, endpoints):
-        serving = [other.name for other in endpoints.values() if _serves(other, model, endpoints)]
+    if model is not None and not target.serves(model):
+        serving = [other.name for other in endpoints.values() if other.serves(model)]
         models = dict.fromkeys(name for other in endpoints.values() for name in other.models)
         hint = f"only {', '.join(serving)}" if serving else f"no endpoint does; there are {', '.join(models)}"
         raise InvalidRequest(f"endpoint {target.name!r} does not serve model {model!r} ({hint})")
@@ -197,14 +197,6 @@ def _check_fields(fields: Fields, endpoints: Endpoints, arguments: Iterable[str]
                 taking = [other.name for other in endpoints.values() if name in other.request.model_fields]
         if value is not None and target.name not in taking:
             raise InvalidRequest(f"{name}: endpoint {target.name!r} does not take it (only {', '.join(taking)})")
-
-
-def _serves(target: Endpoint, model: Any, endpoints: Endpoints) -> bool:
-    try:
-        compose(target.name, "?", model=model, endpoints=endpoints)
-    except InvalidRequest:
-        return False
-    return True
 
 
 def _list_values(name: str, values: Any) -> list[Any]:
@@ -257,9 +249,7 @@ def _format_field(name: str, value: Any) -> str:
 def _format_value(value: Any) -> str:
     """A field's value in a label."""
     match value:
-        case str():
-            return value
-        case bool() | int() | float() | None:
+        case str() | int() | float() | None:
             return str(value)
         case Mapping() | list() | tuple():
             try:
