@@ -412,7 +412,8 @@ class BaseExperiment:
     def answers(self) -> tuple[AnsweredCell, ...]:
         """The cells that are answered, each with the id of its call; without warm-ups."""
         replayed = dict(self.replayed)  # A run may be filling it.
-        return self._list_answers(join_calls(self._plan, ledger=self.ledger, name=self.name, replayed=replayed))
+        frame = join_calls(self._plan, ledger=self.ledger, name=self.name, replayed=replayed)
+        return _list_answers(self.cells, frame)
 
     def summary(
         self,
@@ -710,10 +711,11 @@ class BaseExperiment:
             frame = join_calls(
                 self._plan, ledger=self.ledger, name=self.name, replayed=dict(self.replayed), columns=columns
             )
-            return self._score_recorded(frame, self._list_answers(frame))
+            return self._score_recorded(frame, self.cells)
 
-    def _score_recorded(self, frame: pd.DataFrame, answers: tuple[AnsweredCell, ...]) -> _Recorded:
-        """Add a column for each score to the frame."""
+    def _score_recorded(self, frame: pd.DataFrame, cells: Iterable[Cell]) -> _Recorded:
+        """Add a column for each score to the frame, of which each row is a call of one of the cells."""
+        answers = _list_answers(cells, frame)
         scores = read_scores(self.ledger, answers)
         # A new score follows the one that it replaces.
         scores += [score for _, score in score_locally(self.ledger, self.scorers, answers, scores)]
@@ -730,22 +732,11 @@ class BaseExperiment:
         rows = read_earlier(self.ledger, name)
         if rows.empty:
             raise InvalidRequest(f"earlier: the ledger has no call of an experiment {name!r}; runs() lists what it has")
-        cells = {cell.prompt.id: cell for cell in self.cells}
-        shared = rows[rows["prompt_id"].isin(list(cells))].reset_index(drop=True)
-        answers = tuple(
-            AnsweredCell(dataclasses.replace(cells[prompt_id], key=key), call_id)
-            for key, prompt_id, call_id, status, warmup in shared[
-                ["cell", "prompt_id", "call_id", "status", "warmup"]
-            ].itertuples(index=False)
-            if status in ANSWERED and not warmup
-        )
-        return self._score_recorded(shared, answers).frame
-
-    def _list_answers(self, frame: pd.DataFrame) -> tuple[AnsweredCell, ...]:
-        rows = zip(self.cells, frame["status"], frame["call_id"], strict=True)
-        return tuple(
-            AnsweredCell(cell, call_id) for cell, status, call_id in rows if status in ANSWERED and not cell.warmup
-        )
+        by_prompt = {cell.prompt.id: cell for cell in self.cells}
+        shared = rows[rows["prompt_id"].isin(list(by_prompt))].reset_index(drop=True)
+        keys = zip(shared["cell"], shared["prompt_id"], strict=True)
+        cells = [dataclasses.replace(by_prompt[prompt_id], key=key) for key, prompt_id in keys]
+        return self._score_recorded(shared, cells).frame
 
     @property
     def _judges(self) -> list[Judge]:
@@ -767,6 +758,14 @@ class BaseExperiment:
         simulated = int(rows["simulated"].fillna(False).sum())
         share = "All" if simulated == len(rows) else f"{simulated:,} of {len(rows):,}"
         return lines + ([f"{share} verdicts were simulated: no model gave them."] if simulated else [])
+
+
+def _list_answers(cells: Iterable[Cell], frame: pd.DataFrame) -> tuple[AnsweredCell, ...]:
+    """The cells, one a row of the frame, that are answered; without warm-ups."""
+    rows = zip(cells, frame["status"], frame["call_id"], frame["warmup"], strict=True)
+    return tuple(
+        AnsweredCell(cell, call_id) for cell, status, call_id, warmup in rows if status in ANSWERED and not warmup
+    )
 
 
 def _ledger_of(client: BaseClient) -> Ledger:
