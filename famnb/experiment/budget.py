@@ -45,15 +45,10 @@ def worst_cases(cells: Iterable[Cell]) -> dict[str, Decimal]:
 
     Raises InvalidRequest, saying what to do, if it is not known for a cell.
     """
-    by_request: dict[int, Decimal] = {}
-    by_cell: dict[str, Decimal] = {}
-    for cell in cells:
-        # All repeats of a cell share one request object, so each request is encoded once.
-        if id(cell.request) not in by_request:
-            fault = f"variant {cell.variant.label!r} cannot be kept to one"
-            by_request[id(cell.request)] = worst_case(cell.request, cell.profile, fault)
-        by_cell[cell.key] = by_request[id(cell.request)]
-    return by_cell
+    return {
+        cell.key: worst_case(cell.request, cell.profile, f"variant {cell.variant.label!r} cannot be kept to one")
+        for cell in cells
+    }
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -277,7 +277,7 @@ class Load:
         steps = self._steps()
         budget = self._make_budget(budget_usd)
         frame = self.frame()
-        measured = set() if again else self._find_measured(steps, frame)
+        measured = {step.label for step in steps if not again and self._is_measured(step, frame)}
         todo = [step for step in steps if step.label not in measured]
         for step in todo:
             if self._carry(step, budget, progress, on, key) == "budget":
@@ -459,38 +459,21 @@ class Load:
 
     def _make_budget(self, budget_usd: float | str | Decimal | None) -> Budget:
         limit = None if budget_usd is None else parse_budget(budget_usd)
-        known: dict[int, Decimal] = {}
-        # Those sent again and again are priced once; the id of one made for its call alone is soon another's.
-        lasting = set(map(id, self.requests))
+        profile = self.client.profile.name
+        return Budget(limit, lambda request: worst_case(request, profile, "the load cannot be kept to one"))
 
-        def worst_of(request: Request) -> Decimal:
-            if id(request) in known:
-                return known[id(request)]
-            worst = worst_case(request, self.client.profile.name, "the load cannot be kept to one")
-            if id(request) in lasting:
-                known[id(request)] = worst
-            return worst
-
-        return Budget(limit, worst_of)
-
-    def _find_measured(self, steps: Sequence[Step], frame: pd.DataFrame) -> set[str]:
-        """The labels of the steps that earlier runs have measured whole."""
-        done: set[str] = set()
-        for step in steps:
-            rows = frame[frame["step"] == step.label]
-            if rows.empty:
-                continue
-            is_whole = (
-                len(rows) >= len(step.due)
-                if step.due is not None
-                else float(rows["due_s"].max()) >= 0.9 * step.duration_s
-            )
-            # Before the time that its last calls have, nothing but an interrupt stops a call.
-            stopped = rows["end_s"][rows["status"].eq("cancelled")]
-            is_whole = is_whole and not (stopped < step.duration_s + step.drain_s).any()
-            if is_whole or self._ends.get(step.label) == "growing":
-                done.add(step.label)
-        return done
+    def _is_measured(self, step: Step, frame: pd.DataFrame) -> bool:
+        """Whether an earlier run has measured a step whole."""
+        rows = frame[frame["step"] == step.label]
+        if rows.empty:
+            return False
+        if self._ends.get(step.label) == "growing":
+            return True
+        # Before the time that its last calls have, nothing but an interrupt stops a call.
+        stopped = rows["end_s"][rows["status"].eq("cancelled")]
+        if (stopped < step.duration_s + step.drain_s).any():
+            return False
+        return len(rows) >= len(step.due) if step.due is not None else rows["due_s"].max() >= 0.9 * step.duration_s
 
     def _measure(self, step: Step, frame: pd.DataFrame) -> StepResult:
         rows = frame[frame["step"] == step.label]
