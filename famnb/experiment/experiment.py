@@ -62,7 +62,7 @@ from famnb.experiment.scoring import (
     score_locally,
     scores_by_cell,
 )
-from famnb.experiment.shared import read_shared
+from famnb.experiment.shared import KEPT, read_shared
 from famnb.experiment.summary import COST_COLUMNS, Summary, drop_warmups, format_costs, sum_costs, summary
 from famnb.experiment.toml_file import write_experiment_file
 from famnb.experiment.variants import Variant, Variants, parse_variants
@@ -153,13 +153,11 @@ class BaseExperiment:
         """Return the experiment in the data of a report: `famnb.open` reads them. Raises InvalidRequest."""
         shared = read_shared(data)
         experiment = cls.__new__(cls)
-        experiment.name, experiment.fields = shared.name, shared.fields
+        for name in KEPT:
+            setattr(experiment, name, getattr(shared, name))
         experiment.prompts, experiment.variants = tuple(shared.prompts), shared.plan_variants()
-        experiment.repeats, experiment.warmup, experiment.seed = shared.repeats, shared.warmup, shared.seed
-        experiment.scorers = (*shared.scorers, *shared.judges)
-        experiment.replayed = shared.replayed
+        experiment.scorers, experiment.margin = (*shared.scorers, *shared.judges), shared.margin
         experiment._endpoints = find_endpoints(shared.profile)
-        experiment.primary, experiment.margin, experiment.looks = shared.primary, shared.margin, shared.looks
         experiment._client = experiment._run = experiment._repeated = None
         experiment._opened = open_shared(shared.record)
         for size, planned in shared.looked:
@@ -179,14 +177,13 @@ class BaseExperiment:
         If none was given and each variant has its own, it is the first variant's. Raises InvalidRequest without any.
         """
         if self._client is None:
-            clients = [variant.client for variant in self.variants]
-            match clients[0]:
-                case BaseClient() as first if None not in clients:
-                    self._client = first
-                case _:
-                    if connected.connect is None:
-                        raise InvalidRequest("client: expected a client that carries the calls; call famnb.connect()")
-                    self._client = connected.connect()
+            clients = [variant.client for variant in self.variants if variant.client]
+            if len(clients) == len(self.variants):
+                self._client = clients[0]
+            elif connected.connect is None:
+                raise InvalidRequest("client: expected a client that carries the calls; call famnb.connect()")
+            else:
+                self._client = connected.connect()
             self._check_ledgers()
         return self._client
 

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from famnb.experiment.experiment import BaseExperiment
 
 
+KEPT = ("name", "fields", "repeats", "warmup", "seed", "replayed", "primary", "looks")
+"""The attributes of an experiment that a file has under the same names, as they are."""
+
+
 class SharedScorer(msgspec.Struct, frozen=True):
     """A scorer that has scored, known by its scores alone."""
 
@@ -101,19 +105,14 @@ def share(experiment: BaseExperiment, *, is_matrix: bool = False) -> bytes:
     frame, ledger = experiment.frame(), experiment.ledger
     call_ids = [*frame["call_id"].dropna(), *experiment.judge_calls()["call_id"]]
     shared = SharedExperiment(
-        name=experiment.name,
+        **{name: getattr(experiment, name) for name in KEPT},
         prompts=[
             dataclasses.replace(prompt, slots=_plain(prompt.slots), tags=_plain(prompt.tags))
             for prompt in experiment.prompts
         ],
         variants={variant.label: dict(variant.fields) for variant in experiment.variants},
-        fields=experiment.fields,
-        repeats=experiment.repeats,
-        warmup=experiment.warmup,
-        seed=experiment.seed,
         profile=profiles.pop(),
         cells=[cell.key for cell in experiment.cells],
-        replayed=experiment.replayed,
         scorers=[
             SharedScorer(scorer.name, str(getattr(scorer, "key", scorer.name)), getattr(scorer, "span", None))
             for scorer in experiment.scorers
@@ -126,9 +125,7 @@ def share(experiment: BaseExperiment, *, is_matrix: bool = False) -> bytes:
         ],
         record=SharedRecord(()),
         is_matrix=is_matrix,
-        primary=experiment.primary,
         margin=dict(experiment.margin) if isinstance(experiment.margin, Mapping) else experiment.margin,
-        looks=experiment.looks,
         looked=ratings.read_looks(ledger, experiment.name),
     )
     try:
