@@ -74,10 +74,8 @@ class DaskExecutor:
         self._open_arguments = (settings, variable, key, concurrency)
         self._loads: dict[str, int] = {}
         """How many calls each worker has that can be used, by its address."""
-        self._addresses: dict[str, str] = {}
-        """The worker that makes a call, by the call's id; "" while it waits for one."""
-        self._exchanges: dict[str, Exchange] = {}
-        """The calls that workers make, by their id."""
+        self._calls: dict[str, tuple[str, Exchange]] = {}
+        """The calls that are not over, by their id, each with the worker that makes it; "" while it waits for one."""
         self._failure: FamnbError | None = None
         self._watching: set[asyncio.Task[None]] = set()
         """The task that watches the cluster, once it has begun."""
@@ -93,7 +91,7 @@ class DaskExecutor:
         if self._failure is not None:
             raise self._failure
         exchange = self._client.engine.make_exchange(cell.request, labels=labels)
-        self._addresses[exchange.id] = ""
+        self._calls[exchange.id] = "", exchange
         self._io.start(self._carry(exchange, on_done))
         return lambda: self._io.start(self._stop(exchange.id))
 
@@ -160,27 +158,27 @@ class DaskExecutor:
 
     async def _record_progress(self, address: str) -> None:
         """Record what has come of the calls of one worker."""
-        exchanges = {call_id: self._exchanges[call_id] for call_id, at in self._addresses.items() if at == address}
+        exchanges = {call_id: exchange for call_id, (at, exchange) in self._calls.items() if at == address}
         known = {call_id: (exchange.attempts, len(exchange.reads)) for call_id, exchange in exchanges.items()}
         answer = self._run_on(address, dask_worker.read_progress, known)
         for call_id, update in (await asyncio.wait_for(answer, ANSWER_S)).items():
             # The call may have ended meanwhile.
-            if call_id in self._addresses:
+            if call_id in self._calls:
                 update.apply_to(exchanges[call_id])
                 self._recording.on_reads(exchanges[call_id])
 
     async def _carry(self, exchange: Exchange, on_done: OnDone) -> None:
         """Have a call made by the worker that has the fewest, once there is one."""
-        while not self._loads and exchange.id in self._addresses and self._failure is None:
+        while not self._loads and exchange.id in self._calls and self._failure is None:
             await asyncio.wait(self._watching, timeout=WATCH_S)
-        if not self._loads or exchange.id not in self._addresses:
-            self._addresses.pop(exchange.id, None)
+        if not self._loads or exchange.id not in self._calls:
+            self._calls.pop(exchange.id, None)
             error = None if self._failure is None else type(self._failure).__name__
             on_done(CallOutcome(status="cancelled", call_id=None, high=None, http_status=None, attempts=0, error=error))
             return
         address = min(self._loads, key=self._loads.__getitem__)
         self._loads[address] += 1
-        self._addresses[exchange.id], self._exchanges[exchange.id] = address, exchange
+        self._calls[exchange.id] = address, exchange
         # Before it is sent: it may be billed from then on.
         self._recording.on_open(exchange)
         making = asyncio.ensure_future(self._run_on(address, dask_worker.make_call, exchange.id, exchange.request))
@@ -197,7 +195,7 @@ class DaskExecutor:
             self._loads.pop(address, None)
             self._cut_off(exchange, WorkerLost(f"the worker {address} was lost before the call was over"))
             await asyncio.sleep(SETTLE_S)
-        del self._addresses[exchange.id], self._exchanges[exchange.id]
+        del self._calls[exchange.id]
         await self._recording.on_close(exchange)
         on_done(outcome_of(exchange))
 
@@ -217,11 +215,12 @@ class DaskExecutor:
         )
 
     async def _stop(self, call_id: str) -> None:
-        if address := self._addresses.get(call_id):
+        address, _ = self._calls.get(call_id, ("", None))
+        if address:
             with contextlib.suppress(Exception):  # it is lost, then, and so is the call
                 await self._run_on(address, dask_worker.stop_call, call_id)
         else:
-            self._addresses.pop(call_id, None)
+            self._calls.pop(call_id, None)
 
     async def _end(self) -> None:
         for task in self._watching:
