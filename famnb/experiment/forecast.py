@@ -399,19 +399,15 @@ def read_history(ledger: Ledger, models: Iterable[str]) -> pd.DataFrame:
         SELECT calls.id, calls.input_chars, calls.endpoint, requests.body
         FROM calls LEFT JOIN requests ON requests.key = calls.request_key
         WHERE calls.id IN (SELECT value FROM json_each(?))"""
-    call_ids = list(rows["call_id"])
+    call_ids = msgspec.json.encode(list(rows["call_id"])).decode()
     with ledger.reading() as connection:
-        records = connection.execute(sql, (msgspec.json.encode(call_ids).decode(),)).fetchall() if connection else []
-    chars = {record["id"]: record["input_chars"] for record in records}
-    settings = {
-        record["id"]: settings_digest(record["endpoint"], msgspec.json.decode(record["body"]))
-        for record in records
-        if record["body"] is not None
-    }
-    return rows.assign(
-        input_chars=pd.array(list(map(chars.get, call_ids)), dtype="Int64"),
-        settings=pd.array(list(map(settings.get, call_ids)), dtype="string"),
-    )
+        records = connection.execute(sql, (call_ids,)).fetchall() if connection else []
+    sent = [
+        (call_id, chars, body and settings_digest(endpoint, msgspec.json.decode(body)))
+        for call_id, chars, endpoint, body in records
+    ]
+    columns = {"call_id": rows["call_id"].dtype, "input_chars": "Int64", "settings": "string"}
+    return rows.merge(pd.DataFrame(sent, columns=list(columns)).astype(columns), how="left", on="call_id")
 
 
 def settings_digest(endpoint: str, body: Mapping[str, Any]) -> str:
