@@ -13,7 +13,7 @@ import dataclasses
 import hashlib
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 import pandas as pd
@@ -74,10 +74,6 @@ class Cell:
         return {**labels, PROMPT_TAGS: lenient_json.encode(tags).decode()} if tags else labels
 
 
-ServiceOf: TypeAlias = Callable[[Variant, str], str]
-"""Gives the service that answers a variant's calls to an endpoint."""
-
-
 def cell_key(
     endpoint: str, body: Mapping[str, Any], *, repeat: int, warmup: bool = False, service: str = SIMULATED
 ) -> str:
@@ -98,12 +94,13 @@ def plan_cells(
     warmup: int,
     seed: int,
     shared: Fields,
-    service_of: ServiceOf = lambda _variant, _endpoint: SIMULATED,
+    service_of: Callable[[Variant, str], str] = lambda _variant, _endpoint: SIMULATED,
     endpoints: Endpoints = ENDPOINTS,
     profile: str = DEFAULT,
 ) -> tuple[Cell, ...]:
     """Every cell, in order; `endpoints` and `profile` are those of variants without a client of their own.
 
+    `service_of` gives the service that answers a variant's calls to an endpoint.
     Raises InvalidRequest if two cells would send the same request to the same service.
     """
     requests: dict[tuple[str, str], tuple[Request, dict[str, Any], str]] = {}

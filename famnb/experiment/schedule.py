@@ -14,7 +14,6 @@ import heapq
 import math
 from collections import Counter
 from collections.abc import Callable
-from typing import TypeAlias
 
 from famnb.client.auth import VARIABLE
 from famnb.client.retry import THROTTLED
@@ -23,8 +22,6 @@ from famnb.experiment.plan import Cell
 from famnb.experiment.services import address_of
 from famnb.formatting import shorten
 
-Limit: TypeAlias = Callable[[Cell], int | None]
-"""Gives how many calls a cell's service takes at once; None if nothing is known to limit it."""
 MAX_FAILURES = 6
 """After so many failures in a row, no call taken in between, a service is given up.
 
@@ -87,8 +84,11 @@ class ServiceQueue:
         """Take the cell whose turn is next."""
         return heapq.heappop(self._waiting)[-1]
 
-    def can_start(self, now: float, limit: Limit) -> bool:
-        """Whether it takes one more call now."""
+    def can_start(self, now: float, limit: Callable[[Cell], int | None]) -> bool:
+        """Whether it takes one more call now.
+
+        `limit` gives how many calls a cell's service takes at once; None if nothing is known to limit it.
+        """
         if not self.has_work or now < self.paused_until:
             return False
         # After trouble one call alone finds out whether it is over: all of them would be refused together.

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, TypeAlias, cast, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 import pandas as pd
@@ -44,8 +44,6 @@ from famnb.request import Request
 from famnb.stats.intervals import check_share
 from famnb.validation import check_integer, check_number
 
-Requests: TypeAlias = "Request | Sequence[Request] | Source"
-"""A request or several, or prompts as an experiment takes them."""
 # One token in four characters of English; a word of this text is one token of most vocabularies.
 FILLER = "one two three four five six seven eight nine ten of and to in is it on as at by"
 TALKS = 10
@@ -161,7 +159,7 @@ class Load:
 
     def __init__(
         self,
-        requests: Requests,
+        requests: Request | Sequence[Request] | Source,
         *,
         rate: float | Iterable[float] = (),
         arrivals: Arrivals = "poisson",
