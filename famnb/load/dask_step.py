@@ -7,9 +7,10 @@ this process ── a share of the calls, a moment ──► worker: run_step, i
 from __future__ import annotations
 
 import dataclasses
+import functools
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -28,25 +29,6 @@ START_IN_S = 1.0
 """Seconds until the calls begin; clocks of several machines should agree far better."""
 CLOSED_REQUESTS = 1000
 """How many requests a worker gets in a closed load, which it sends in turn."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Share:
-    """What one worker is to do of a step."""
-
-    step: Step
-    requests: tuple[Request, ...]
-    """In their order, to be begun again at the end."""
-    labels: Mapping[str, str]
-    worst: tuple[Decimal | None, ...]
-    """The most that each request can cost, in USD; empty without a limit."""
-    limit: Decimal | None
-    """The most that all of them may cost, in USD."""
-    settings: Mapping[str, Any]
-    """Of the client."""
-    variable: str
-    """The environment variable of the key, unless a function tells it."""
-    key: Callable[[], str] | None
 
 
 def run_step_on_workers(
@@ -80,11 +62,12 @@ def run_step_on_workers(
         worst = () if limit is None else tuple(map(budget.worst_of, requests))
         amount = step.amount / len(addresses) if step.is_open else len(range(index, int(step.amount), len(addresses)))
         part = dataclasses.replace(step, due=due, amount=amount)
-        shares.append(Share(part, requests, labels, worst, limit, settings, variable, key))
+        share = functools.partial(carry_share, part, requests, labels, worst, limit, settings, variable, key)
+        shares.append(share)
     at = time.time() + START_IN_S
     futures = [
         # On another worker if this one is lost: its calls are then too late, which makes the step invalid.
-        dask_client.submit(carry_share, share, at, workers=[address], allow_other_workers=True, pure=False)
+        dask_client.submit(share, at, workers=[address], allow_other_workers=True, pure=False)
         for address, share in zip(addresses, shares, strict=True)
     ]
     is_interrupted = False
@@ -111,23 +94,36 @@ def is_ready() -> bool:
     return True
 
 
-def carry_share(share: Share, at: float) -> tuple[StepEnd, Decimal, bytes]:
-    """Carry a share, on a worker, from a moment on in seconds since the epoch.
+def carry_share(
+    step: Step,
+    requests: Sequence[Request],
+    labels: dict[str, str],
+    worst: Sequence[Decimal | None],
+    limit: Decimal | None,
+    settings: Mapping[str, Any],
+    variable: str,
+    key: Callable[[], str] | None,
+    at: float,
+) -> tuple[StepEnd, Decimal, bytes]:
+    """Carry a share of a step, on a worker, from a moment on in seconds since the epoch.
 
+    `requests` are sent in their order, to be begun again at the end; `worst` is the most that each can cost in USD,
+    empty without a `limit`, the most that all of them may cost. `settings` are those of the client, `variable` is the
+    environment variable of the key, unless the function `key` tells it.
     Returns how it ended, what it counts for in USD, and its calls, as a ledger file; no bytes if there are none.
     """
-    worst = dict(zip(map(id, share.requests), share.worst, strict=False))
-    budget = Budget(share.limit, lambda request: worst[id(request)])
-    credential = read_credential(share.variable, share.key, share.settings)
+    worst_by_id = dict(zip(map(id, requests), worst, strict=False))
+    budget = Budget(limit, lambda request: worst_by_id[id(request)])
+    credential = read_credential(variable, key, settings)
     with tempfile.TemporaryDirectory() as folder:
         ledger = Ledger(Path(folder) / "share.sqlite")
-        client = BaseClient(**share.settings, api_key=credential, ledger=ledger)
+        client = BaseClient(**settings, api_key=credential, ledger=ledger)
         try:
             end = run_step(
-                share.step,
-                lambda number: share.requests[number % len(share.requests)],
+                step,
+                lambda number: requests[number % len(requests)],
                 client,
-                dict(share.labels),
+                labels,
                 budget,
                 progress=False,
                 start=time.monotonic() + at - time.time(),
