@@ -271,8 +271,8 @@ def paired_share(first: pd.Series[Any], second: pd.Series[Any], *, level: float 
     if low <= 0 <= high:
         p_value = max(p_value, 1 - level)
     spread = _spread(gaps, of=(means[0], means[1]))
-    found = Difference(value, low, high, n, level, _UNKNOWN, p_value, spread)
-    return dataclasses.replace(found, share=float((gaps < 0).mean()), share_more=float((gaps > 0).mean()))
+    less, more = float((gaps < 0).mean()), float((gaps > 0).mean())
+    return Difference(value, low, high, n, level, _UNKNOWN, p_value, spread, share=less, share_more=more)
 
 
 def average_repeats(calls: pd.DataFrame) -> pd.DataFrame:
