@@ -415,14 +415,13 @@ class Load:
         }
         inputs = lengths["input_tokens"] if trace is None else trace.input_tokens
         outputs = lengths["output_tokens"] if trace is None else trace.output_tokens
-        talks = 1 if self.turns == 1 else TALKS
 
         def find_turn(number: int) -> tuple[int, int]:
             """Return which prompt a call has, and which turn of its talk it is."""
             # Talks take turns, so that an answer has time to end before its talk goes on.
-            block, rest = divmod(number, self.turns * talks)
-            turn, talk = divmod(rest, talks)
-            return (block * talks + talk) * self.turns + turn, turn
+            block, rest = divmod(number, self.turns * TALKS)
+            turn, talk = divmod(rest, TALKS)
+            return (block * TALKS + talk) * self.turns + turn, turn
 
         def fill(number: int, tokens: int) -> str:
             # It begins with its number: no two are one to a prompt cache.
@@ -435,14 +434,13 @@ class Load:
         def make_request(number: int) -> Request:
             request, turn = make_turn(number), find_turn(number)[1]
             earlier: list[dict[str, Any]] = []
-            for before in range(number - turn * talks, number, talks):
+            for before in range(number - turn * TALKS, number, TALKS):
                 tokens = TURN_TOKENS if outputs is None else int(outputs[before % len(outputs)])
                 text = make_turn(before).turns()[-1].text
                 earlier += [request.user_message(text), {"role": "assistant", "content": fill(before, tokens)}]
             if earlier:
                 request = request.with_earlier(earlier)
-            cap = None if outputs is None else int(outputs[number % len(outputs)])
-            return request if cap is None else request.replace(**{request.cap: cap})
+            return request if outputs is None else request.replace(**{request.cap: int(outputs[number % len(outputs)])})
 
         return make_request
 

@@ -110,11 +110,6 @@ def run_step(
         running[number] = stream, budget.reserve(request)
         stream.add_done_callback(lambda _: over.put(number))
 
-    def end(number: int) -> None:
-        stream, worst = running.pop(number)
-        ended.append(now() - start)
-        budget.settle(worst, outcome_of(stream.exchange))
-
     total = None if step.due is None else len(step.due)
     try:
         with tqdm(total=total, unit="call", desc=step.label, disable=not progress) as bar:
@@ -148,7 +143,9 @@ def run_step(
                 try:
                     number = over.get(timeout=max(0.0, min(next_due, next_look) - (now() - start)))
                     while True:
-                        end(number)
+                        stream, worst = running.pop(number)
+                        ended.append(now() - start)
+                        budget.settle(worst, outcome_of(stream.exchange))
                         bar.update()
                         number = over.get_nowait()
                 except queue.Empty:
