@@ -178,8 +178,6 @@ class RunReport:
                 notes.append(f"Stopped, since {self.reason}.")
             case "stop" | "interrupt":
                 notes.append("Stopped; all that had come is kept.")
-            case None:
-                pass
         if self.remaining:
             notes.append(f"{self.remaining:,} are left: run() again goes on with them.")
         if self.failed_before:
