@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 WRITTEN_SCORERS = ("exact", "contains", "numeric")
 """The scorers whose settings are their arguments, in their order."""
+DEFAULTS = {"repeats": 1, "warmup": 0, "seed": 0, "primary": None, "margin": None, "looks": None}
+"""The settings of an experiment that are written unless they are these."""
 _SCORERS = {name: getattr(scorers, name) for name in scorers.__all__ if name[:1].islower()}
 
 
@@ -50,25 +52,15 @@ def write_experiment_file(experiment: BaseExperiment, path: str | os.PathLike[st
         arguments = {**dict(zip(parameters, values, strict=False)), "name": scorer.name}
         entry = {name: value for name, value in arguments.items() if value != parameters[name].default}
         written_scorers.append({kind: entry})
+    settings = {name: getattr(experiment, name) for name in DEFAULTS}
     table: dict[str, Any] = {
         "name": experiment.name,
         "prompts": [{"id": prompt.id, "prompt": prompt.text, **prompt.slots} for prompt in experiment.prompts],
-        **{
-            name: value
-            for name, value, default in (
-                ("repeats", experiment.repeats, 1),
-                ("warmup", experiment.warmup, 0),
-                ("seed", experiment.seed, 0),
-                ("keep", sorted({name for prompt in experiment.prompts for name in prompt.slots}), []),
-                ("primary", experiment.primary, None),
-                ("margin", experiment.margin, None),
-                ("looks", experiment.looks, None),
-                ("scorers", written_scorers, []),
-                ("fields", experiment.fields, {}),
-            )
-            if value != default
-        },
+        **{name: value for name, value in settings.items() if value != DEFAULTS[name]},
     }
+    kept = sorted({name for prompt in experiment.prompts for name in prompt.slots})
+    collections = {"keep": kept, "scorers": written_scorers, "fields": experiment.fields}
+    table |= {name: values for name, values in collections.items() if values}
     for variant in experiment.variants:
         if variant.client is not None:
             raise InvalidRequest(f"variant {variant.label!r} has a client of its own, which cannot stand in a file")
