@@ -104,14 +104,11 @@ def describe_thinking(timing: Timing, usage: Usage, *, closed: bool) -> str:
     # Our own measurement comes first; a reply that did not stream has only the service's.
     if seconds is None and timing.thinking_latency_ms is not None:
         seconds = timing.thinking_latency_ms / 1000
-    tokens = _tokens(usage, "reasoning_tokens")
-    facts = [
-        f"for {format_duration(seconds, brief=True)}" if seconds is not None else "",
-        f"{tokens} tokens" if tokens else "",
-    ]
-    details = ", ".join(fact for fact in facts if fact)
-    if details:
-        return f"thought {details}"
+    facts = [] if seconds is None else [f"for {format_duration(seconds, brief=True)}"]
+    if tokens := _tokens(usage, "reasoning_tokens"):
+        facts.append(f"{tokens} tokens")
+    if facts:
+        return f"thought {', '.join(facts)}"
     return "thought" if closed else "thinking, not finished"
 
 

@@ -23,8 +23,6 @@ from famnb.secret_patterns import find_keys
 # At this length a lexer takes a few milliseconds, in which the kernel does nothing else.
 MAX_CHARS = 8_000
 """Code with more characters stays plain."""
-KINDS = ("keyword", "string", "number", "comment", "name")
-"""The classes of the spans; `sanitize` colours them."""
 # A lexer's regular expression cannot be interrupted, and some take the square of a long line's or gap's length.
 _UNUSUAL = re.compile(r"[^\n]{500}|\s{200}")
 _LANGUAGES = """
@@ -45,12 +43,13 @@ _KIND_OF: dict[_TokenType, str] = {
     Number: "number",
     String: "string",
 }
+"""The classes of the spans, which `sanitize` colours."""
 
 
 # A block is rendered when it closes, and again with the whole reply.
 @functools.lru_cache(maxsize=64)
 def spans(code: str, language: str) -> str:
-    """Return code as HTML with a `<span class="…">` of KINDS around what has a kind.
+    """Return code as HTML with a `<span class="…">` around what has a kind, which is its class.
 
     Code in an unknown language, longer than MAX_CHARS, with unusually long lines or with a key has no spans.
     """

@@ -46,9 +46,7 @@ def page_html(
     With `data`, the foot says how the file is opened again.
     """
     again = " famnb.open(…) opens it again." if data else ""
-    json = data.decode()
-    for character in "<>&":
-        json = json.replace(character, f"\\u{ord(character):04x}")
+    json = data.decode().translate({ord(character): f"\\u{ord(character):04x}" for character in "<>&"})
     anchored = [(f"s{number}", section) for number, section in enumerate(sections, start=1)]
     return _PAGE.format(
         title=title,

@@ -113,6 +113,7 @@ _KIND_COLOURS = {
     "comment": "#808080",
     "name": "#0b5fd6",
 }
+"""The colours of highlighted code, by the class of a span."""
 # What clean tags become. Viewers differ most in these. A heading inside a reply is smaller than the notebook's own; a
 # wide table scrolls by itself; each block runs in the direction of its own words, and code from left to right.
 _STYLED_TAGS = {
@@ -124,8 +125,8 @@ _STYLED_TAGS = {
     "<p>": '<p dir="auto" style="text-align:start">',
     "<pre><code>": _CODE_START,
     **{
-        f'<span class="{kind}">': f'<span style="color:color-mix(in srgb,currentcolor 40%,{_KIND_COLOURS[kind]})">'
-        for kind in highlight.KINDS
+        f'<span class="{kind}">': f'<span style="color:color-mix(in srgb,currentcolor 40%,{colour})">'
+        for kind, colour in _KIND_COLOURS.items()
     },
     "<table>": '<div style="overflow-x:auto"><table dir="auto" style="margin:0.6em 0">',
     "</table>": "</table></div>",
@@ -144,9 +145,7 @@ _LINK_SCHEMES = ("http://", "https://", "mailto:")
 _CELL_ALIGNMENT = re.compile(r"text-align:(left|right|center)")
 
 
-def _render_image(
-    _self: RendererHTML, tokens: Sequence[Token], index: int, _options: object, _env: Mapping[str, object]
-) -> str:
+def _render_image(_self: RendererHTML, tokens: Sequence[Token], index: int, *_: object) -> str:
     """Render an image as a link, because loading it would tell its host that the text was read."""
     token = tokens[index]
     address = escape_characters(str(token.attrGet("src") or ""))
@@ -154,9 +153,7 @@ def _render_image(
     return f'<a href="{address}">{label}</a>'
 
 
-def _render_text(
-    _self: RendererHTML, tokens: Sequence[Token], index: int, _options: object, _env: Mapping[str, object]
-) -> str:
+def _render_text(_self: RendererHTML, tokens: Sequence[Token], index: int, *_: object) -> str:
     """Render a text so that viewers typeset its formulas, but not its prices."""
     return _FORMULA_OR_START.sub(_guard_formula, escape_characters(tokens[index].content))
 
@@ -191,7 +188,7 @@ def _filter_attribute(_tag: str, name: str, value: str) -> str | None:
         case "style":
             return value if _CELL_ALIGNMENT.fullmatch(value) else None
         case "class":
-            return value if value in highlight.KINDS else None
+            return value if value in _KIND_COLOURS else None
         case _:
             return value
 

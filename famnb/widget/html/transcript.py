@@ -146,11 +146,8 @@ def turn_bundle(turn: Turn) -> Bundle:
 
 def join_bundles(bundles: Sequence[Bundle]) -> Bundle:
     """Return transcripts that follow one another as one output."""
-    return {
-        "text/html": SafeHtml().join(SafeHtml(bundle["text/html"]) for bundle in bundles),
-        "text/markdown": "\n\n".join(bundle["text/markdown"] for bundle in bundles),
-        "text/plain": "\n\n".join(bundle["text/plain"] for bundle in bundles),
-    }
+    separators = {"text/html": "", "text/markdown": "\n\n", "text/plain": "\n\n"}
+    return {kind: separator.join(bundle[kind] for bundle in bundles) for kind, separator in separators.items()}
 
 
 def table_bundle(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Bundle:
