@@ -114,25 +114,24 @@ class Groups:
     @classmethod
     def of(cls, frame: pd.DataFrame, by: str) -> Self:
         """The groups of a frame by "model" or "endpoint", the largest ones by name and the rest as one."""
-        codes, uniques = pd.factorize(frame[by].fillna("(none)"))
-        by_size = np.argsort(-np.bincount(codes, minlength=len(uniques)), kind="stable")
+        names = frame[by].fillna("(none)").astype(str)
+        # Of names with equally many calls, those that came first: their order of size is that of a stable sort.
+        largest = names.value_counts(sort=False).sort_values(ascending=False, kind="stable").index
         # In order of name, so that a model which overtakes another does not change its place.
-        shown = sorted(
-            by_size[: MAX_GROUPS if len(uniques) > MAX_GROUPS + 1 else MAX_GROUPS + 1], key=lambda code: uniques[code]
-        )
-        positions = np.full(len(uniques), len(shown))
-        positions[shown] = np.arange(len(shown))
-        labels = [str(uniques[code]) for code in shown]
+        labels = sorted(largest if len(largest) <= MAX_GROUPS + 1 else largest[:MAX_GROUPS])
+        codes = pd.Index(labels).get_indexer(names)
         styles = [page_style(slot) for slot in group_slots(by, labels)]
-        if len(shown) < len(uniques):
-            labels.append(f"{len(uniques) - len(shown)} others")
+        if others := len(largest) - len(labels):
+            codes = np.where(codes < 0, len(labels), codes)
+            labels.append(f"{others} others")
             styles.append({"colour": "var(--famnb-muted)", "cycle": 0})
-        return cls(labels, positions[codes], styles)
+        return cls(labels, codes, styles)
 
 
 def draw_charts(frame: pd.DataFrame, timeline: Timeline, groups: Groups) -> tuple[ChartView, ...]:
     """Return a chart each of spend, calls, latency and errors."""
-    table = _Table(timeline.find_spans(frame["started_at"]), groups.codes, (timeline.count, len(groups.labels)))
+    shape = timeline.count, len(groups.labels)
+    table = _Table(timeline.find_spans(frame["started_at"]) * len(groups.labels) + groups.codes, shape)
     calls = table.sums(np.ones(len(frame)))
     failed = table.sums((frame["status"] == "failed").to_numpy(float))
 
@@ -152,19 +151,18 @@ def draw_charts(frame: pd.DataFrame, timeline: Timeline, groups: Groups) -> tupl
 
 @dataclasses.dataclass(frozen=True)
 class _Table:
-    """Where each call lies."""
+    """Where each call lies in a table with a row a span and a column a group."""
 
-    spans: npt.NDArray[np.int64]
-    groups: npt.NDArray[np.int64]
+    cells: npt.NDArray[np.int64]
+    """The cell of each call, counted row by row."""
     shape: tuple[int, int]
 
     def sums(self, weights: Values) -> Values:
-        cells = self.spans * self.shape[1] + self.groups
-        return np.bincount(cells, np.nan_to_num(weights), self.shape[0] * self.shape[1]).reshape(self.shape)
+        return np.bincount(self.cells, np.nan_to_num(weights), math.prod(self.shape)).reshape(self.shape)
 
     def medians(self, values: Values) -> Values:
-        medians = pd.Series(values).groupby(self.spans * self.shape[1] + self.groups).median()
-        return medians.reindex(range(self.shape[0] * self.shape[1])).to_numpy(float).reshape(self.shape)
+        medians = pd.Series(values).groupby(self.cells).median().reindex(range(math.prod(self.shape)))
+        return medians.to_numpy(float).reshape(self.shape)
 
 
 def _spend_chart(frame: pd.DataFrame, table: _Table, labels: Sequence[str]) -> ChartView:
