@@ -86,7 +86,7 @@ def _next_word(text: str) -> tuple[str, str]:
     match = _SHELL_WORD.match(text)
     if match is None or text[match.end() : match.end() + 1].strip():
         raise ValueError("a quote is not closed")
-    return shlex.split(match[0])[0] if match[0] else "", text[match.end() :].lstrip()
+    return shlex.split(match[0])[0], text[match.end() :].lstrip()
 
 
 def parse_assignment(text: str) -> tuple[str, Any]:
@@ -123,16 +123,12 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     """Register `%fam` and `%%fam`, and the completion of their options; `%load_ext famnb` calls this."""
     magics = FamMagics(shell)
     shell.register_magics(magics)
-    matchers = shell.Completer.custom_matchers
-    # Loading it again replaces what is there.
-    name = FamMagics.complete.__qualname__
-    matchers[:] = [matcher for matcher in matchers if getattr(matcher, "__qualname__", "") != name]
-    matchers.append(magics.complete)
-    transformers = shell.input_transformer_manager.token_transformers
-    # By name: `%reload_ext` has imported this module anew, so that the class is another one.
-    name = FamLineTransformer.__qualname__
-    others = [transformer for transformer in transformers if transformer.__qualname__ != name]
-    transformers[:] = [*others, FamLineTransformer]
+    # Loading it again replaces what is there. By name: `%reload_ext` has imported this module anew, so that what was
+    # registered before is of another class.
+    matchers, transformers = shell.Completer.custom_matchers, shell.input_transformer_manager.token_transformers
+    for registered, new in ((matchers, magics.complete), (transformers, FamLineTransformer)):
+        others = [other for other in registered if getattr(other, "__qualname__", "") != new.__qualname__]
+        registered[:] = [*others, new]
 
 
 @magics_class
