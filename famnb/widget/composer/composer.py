@@ -465,7 +465,7 @@ class Composer(FormTool):
         """Show a panel in place of the one that is open, with what it shows at first."""
         self._has_code, self._controls = name == "Code", None
         self._history = list_calls(self.past_calls, "") if name == "History" else None
-        self._presets = self._list_presets() if name == "Presets" else None
+        self._presets = PresetsView(names=presets.names()) if name == "Presets" else None
 
     @intent
     def set_code_kind(self, kind: str) -> None:
@@ -491,24 +491,22 @@ class Composer(FormTool):
     @intent
     def save_preset(self, name: str) -> None:
         """Save the form under a name."""
+        name = name.strip()
         presets.save(name, read_draft(self._editor.draft).valid_request(), self._client.profile)
-        self._presets = self._list_presets(f"“{name.strip()}” is saved.", selected=name.strip())
+        self._presets = PresetsView(names=presets.names(), selected=name, note=f"“{name}” is saved.")
 
     @intent
     def load_preset(self, name: str) -> None:
         """Fill the form with a preset."""
         request = presets.load(name, self._client.profile)
         self._fill(draft_of(request, self._client.endpoints))
-        self._presets = self._list_presets(f"“{name}” is loaded.", selected=name)
+        self._presets = PresetsView(names=presets.names(), selected=name, note=f"“{name}” is loaded.")
 
     @intent
     def delete_preset(self, name: str) -> None:
         """Delete a preset."""
         presets.delete(name)
-        self._presets = self._list_presets(f"“{name}” is deleted.")
-
-    def _list_presets(self, note: str = "", selected: str = "") -> PresetsView:
-        return PresetsView(names=presets.names(), selected=selected, note=note)
+        self._presets = PresetsView(names=presets.names(), note=f"“{name}” is deleted.")
 
     # What the page asks for: the chat
 

@@ -48,8 +48,8 @@ class PresetsView(View, frozen=True):
     """Presets by name, and what became of the last action."""
 
     names: tuple[str, ...]
-    selected: str
-    note: str
+    selected: str = ""
+    note: str = ""
 
 
 def write_code(request: Request, client: BaseClient, kind: str) -> tuple[str, CodeView]:

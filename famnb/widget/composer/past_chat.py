@@ -123,6 +123,4 @@ def _read_answer(messages: Sequence[Mapping[str, Any]], request: Request) -> Rep
                     "arguments": str(text),
                 }:
                     add("tool_call", text, name)
-                case _:
-                    pass
     return Reply(blocks=tuple(blocks), status="completed", complete=True, endpoint=request.endpoint, request=request)

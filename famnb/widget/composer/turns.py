@@ -242,8 +242,8 @@ class TurnRunner:
         """The call that was sent last; None before the first."""
         self._is_auto = tools.auto
         self._on_call, self._on_tool_change, self._on_end = on_call, on_tool_change, on_end
-        self._call: TurnCall | None = None
-        """The latest call."""
+        self._call: TurnCall
+        """The latest call, once there is one."""
         self._stop_event = threading.Event()
         self._decision = threading.Condition()
         """Notified when a tool call was decided, and when the turn is stopped."""
@@ -291,7 +291,6 @@ class TurnRunner:
 
     def _approve(self, block: Block) -> bool:
         """Wait until a tool call is decided; returns whether it may run. Raises Interrupted if the turn is stopped."""
-        assert self._call is not None, "a tool is called by a reply"
         verdicts = self._call.verdicts
         verdicts[block.at] = "approved" if self._is_auto else "pending"
         # Outside of the lock: this draws the pane, and no button should wait for that.
@@ -316,7 +315,6 @@ class TurnRunner:
             if not first_call.done():
                 first_call.set_exception(failure)
                 return
-            assert self._call is not None, "the first call is there"
             reply = getattr(failure, "reply", None) or self._call.stream.reply
             match failure:
                 case Interrupted():
@@ -349,6 +347,5 @@ class TurnRunner:
         return stream.reply
 
     def _on_result(self, result: Result) -> None:
-        assert self._call is not None, "a tool is called by a reply"
         self._call.results.append(result)
         self._on_tool_change()

@@ -145,12 +145,10 @@ def _walk(schema: Mapping[str, Any], parent: FieldPath, definitions: Mapping[str
 
 def _variants(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the schemas that a node may have, references followed, without null."""
-    for keyword in ("anyOf", "oneOf"):
-        if keyword in node:
-            for variant in node[keyword]:
-                yield from _variants(variant, definitions)
-            return
-    if "$ref" in node:
+    if variants := node.get("anyOf") or node.get("oneOf"):
+        for variant in variants:
+            yield from _variants(variant, definitions)
+    elif "$ref" in node:
         yield from _variants(definitions[node["$ref"].rpartition("/")[2]], definitions)
     elif node.get("type") != "null":
         yield node

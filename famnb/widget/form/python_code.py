@@ -100,8 +100,6 @@ def ask_arguments(request: Request, endpoints: Endpoints = ENDPOINTS) -> tuple[s
     match rest.get("thinking"):
         case {"type": "enabled", "budget_tokens": int(budget)}:
             rest["thinking"] = budget
-        case _:
-            pass
     options |= rest
     try:
         # What `ask` would send, with its own default for `stream`.
