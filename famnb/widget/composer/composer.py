@@ -403,7 +403,7 @@ class Composer(FormTool):
 
             def requests() -> list[tuple[Request, BaseClient]]:
                 request = self._turn_request(editor.prompt, editor.pictures)
-                return [(self._whole(self._last_good_turn, request), self._client)]
+                return [(requests_after(self._last_good_turn, request, editor.endpoints)[-1], self._client)]
 
             is_elsewhere = self.board is not None and not self.board.is_shown
             box = self.view_box(
@@ -524,7 +524,9 @@ class Composer(FormTool):
 
     def write_code(self) -> tuple[str, CodeView]:
         try:
-            return write_code(self._whole(*self._next_turn()), self._client, self._code_kind)
+            # The one that repeats all turns, wherever the service has stored them.
+            request = requests_after(*self._next_turn(), self._editor.endpoints)[-1]
+            return write_code(request, self._client, self._code_kind)
         except InvalidRequest as fault:
             note = f"There is no code yet: {fault} · POST {self._editor.endpoint.path}, not valid yet"
             return write_body(self._editor.reading.body, note)
@@ -539,10 +541,6 @@ class Composer(FormTool):
         if path and not editor.prompt.strip():
             return self._repeat(path[-1])
         return self._last_good_turn, self._turn_request(editor.prompt, editor.pictures)
-
-    def _whole(self, before: Turn | None, request: Request) -> Request:
-        """Return what asks a request after a turn, all turns before repeated."""
-        return requests_after(before, request, self._editor.endpoints)[-1]
 
     def _repeat(self, turn: Turn) -> tuple[Turn | None, Request]:
         """Return the turn before another one, and what asks that once more."""

@@ -101,7 +101,6 @@ class TurnPane(ReplyPane):
         super().__init__(call.stream, key=key, prompts=prompts, has_stop=False)
         self.call = call
         self._results: list[BlockView] = []
-        self._call_view: TurnCallView | None = None
 
     @property
     def pending_call(self) -> Block | None:
@@ -117,26 +116,24 @@ class TurnPane(ReplyPane):
         self.stream, self._view = EndedStream(reply, self.stream.exchange), None
 
     def call_view(self) -> TurnCallView:
-        """Return the pane and what stands below its tool calls, the same object until it changes."""
+        """Return the pane and what stands below its tool calls."""
         pane = self.view()
-        if self._call_view is None or self._call_view.pane is not pane:
-            for result in self.call.results[len(self._results) :]:
-                self._results.append(final_block(transcript.result_section(result), None, key="result"))
-            # Log probabilities are a note of the pane.
-            blocks = [block for block in self.call.stream.reply.blocks if block.kind != "logprobs"]
-            pairs = () if pane.is_running else zip(blocks, pane.blocks, strict=True)
-            calls = [(block, view.key) for block, view in pairs if block.kind == "tool_call"]
-            tools = tuple(
-                ToolCallView(
-                    key=key,
-                    name=sanitize.visible(call.name),
-                    is_pending=self.call.verdicts.get(call.at) == "pending",
-                    result=self._results[number] if number < len(self._results) else None,
-                )
-                for number, (call, key) in enumerate(calls)
+        for result in self.call.results[len(self._results) :]:
+            self._results.append(final_block(transcript.result_section(result), None, key="result"))
+        # Log probabilities are a note of the pane.
+        blocks = [block for block in self.call.stream.reply.blocks if block.kind != "logprobs"]
+        pairs = () if pane.is_running else zip(blocks, pane.blocks, strict=True)
+        calls = [(block, view.key) for block, view in pairs if block.kind == "tool_call"]
+        tools = tuple(
+            ToolCallView(
+                key=key,
+                name=sanitize.visible(call.name),
+                is_pending=self.call.verdicts.get(call.at) == "pending",
+                result=self._results[number] if number < len(self._results) else None,
             )
-            self._call_view = TurnCallView(key=self.key, pane=pane, tools=tools)
-        return self._call_view
+            for number, (call, key) in enumerate(calls)
+        )
+        return TurnCallView(key=self.key, pane=pane, tools=tools)
 
     def _make_view(self) -> PaneView:
         view = super()._make_view()

@@ -243,15 +243,13 @@ def join_content(text: str, pictures: Sequence[PromptImage]) -> UserContent:
 def last_user_content(request: Request) -> UserContent:
     """Return what a request's user says last: a text, or parts if there is more than a text."""
     conversation = request.body()[request.prompt_field]
-    content: UserContent = conversation if isinstance(conversation, str) else conversation[-1].get("content") or ""
+    content: Any = conversation if isinstance(conversation, str) else conversation[-1].get("content") or ""
     if isinstance(content, dict):
         # The document has it so where there is but one part.
         content = [content]
     text = _first_text(content)
     if isinstance(content, str) or (text and len(content) == 1):
         return text
-    if not isinstance(content, list):
-        return content
     # What another endpoint could not read is written as all of them take it.
     return [_image_part(url) if part.get("type") == "image" and (url := _image_url(part)) else part for part in content]
 
@@ -314,17 +312,13 @@ def _prompt_fields(draft: Draft) -> dict[str, Any]:
     endpoint = draft.target
     model, schema_paths = endpoint.request, endpoint.traits.format
     text = draft.prompt if draft.prompt.strip() else UNWRITTEN
-    fields: dict[str, Any] = {}
-    if draft.functions and endpoint.takes_tools:
-        fields["tools"] = list(draft.functions)
-    if schema_paths:
-        fields["schema"] = draft.schema
     composed = compose(
         endpoint.name,
         text,
         system=draft.system if draft.system.strip() else None,
+        schema=draft.schema if schema_paths else None,
         endpoints=draft.endpoints,
-        **fields,
+        **({"tools": list(draft.functions)} if draft.functions and endpoint.takes_tools else {}),
     )
     if draft.pictures:
         composed = composed.with_content(join_content(text, draft.pictures))
@@ -391,12 +385,9 @@ def read_rows(rows: Any) -> list[dict[str, str]]:
     for item in items:
         if not isinstance(item, Mapping):
             raise InvalidArgument(f"rows: expected a row such as {{'city': 'Oslo'}}, got {item!r:.80}")
-        # Only NaN is unequal to itself; None and pandas' NA are missing, too.
-        values = {
-            str(name): "" if value is None or value is not value or str(value) in ("<NA>", "nan") else str(value)
-            for name, value in item.items()
-        }
-        table.append(values)
+        texts = {str(name): "" if value is None else str(value) for name, value in item.items()}
+        # What pandas writes where a value is missing; it takes longer to load than the form to be drawn.
+        table.append({name: "" if text in ("nan", "<NA>") else text for name, text in texts.items()})
     if len(table) > MAX_VARIABLE_ROWS:
         raise InvalidArgument(
             f"rows: {len(table):,} are more than the {MAX_VARIABLE_ROWS} of the table; "

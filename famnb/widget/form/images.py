@@ -53,8 +53,7 @@ def image_from_url(url: str, *, name: str = "") -> PromptImage:
     with contextlib.suppress(ValueError):
         data = base64.b64decode(url.partition(";base64,")[2], validate=True)
     if len(data) > LIMIT_BYTES:
-        limit = format_size(LIMIT_BYTES)
-        raise InvalidRequest(f"{title}: it is too large; expected at most {limit}: scale it")
+        raise InvalidRequest(f"{title}: it is too large; expected at most {format_size(LIMIT_BYTES)}: scale it")
     # By its first bytes, whatever the file is called.
     kind = next((kind for kind, pattern in _BEGINNINGS.items() if re.match(pattern, data, re.DOTALL)), None)
     if kind is None:
