@@ -17,6 +17,8 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+import msgspec
+
 from famnb.client.ask import MAX_ROUNDS, Tools
 from famnb.client.client import BaseClient
 from famnb.client.connected import default_client
@@ -34,7 +36,7 @@ from famnb.request import Request
 from famnb.validation import check_index
 from famnb.widget.board.board import Board
 from famnb.widget.composer import presets
-from famnb.widget.composer.panels import HistoryView, PresetsView, list_calls, look_at, write_body, write_code
+from famnb.widget.composer.panels import HistoryView, PresetsView, list_calls, write_body, write_code
 from famnb.widget.composer.past_chat import read_chat
 from famnb.widget.composer.turns import ChatTurn, TurnCall, TurnPane, TurnRunner, TurnView, chat_output, ended_turns
 from famnb.widget.form.draft import (
@@ -53,6 +55,7 @@ from famnb.widget.form.python_code import variant_fields
 from famnb.widget.form_tool import CodeView, FormTool, PromptBoxView, SharedTool, read_shared
 from famnb.widget.html import transcript
 from famnb.widget.html.facts import system_text
+from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle
 from famnb.widget.live.reply_pane import EDITED, edit_reply
 from famnb.widget.runtime.intent import intent, urgent_intent
@@ -480,7 +483,9 @@ class Composer(FormTool):
     @intent
     def show_call(self, call: str) -> None:
         """Show the transcript of a call."""
-        self._history = look_at(self._history or list_calls(self.past_calls, ""), self.past_calls.call(call))
+        html = SafeHtml(transcript.reply_bundle(self.past_calls.call(call).reply)["text/html"])
+        history = self._history or list_calls(self.past_calls, "")
+        self._history = msgspec.structs.replace(history, call=call, transcript=html, note=f"Call {call}")
 
     @intent
     def load_call(self, call: str) -> None:

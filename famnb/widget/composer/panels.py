@@ -7,8 +7,6 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from famnb.client.client import BaseClient
 from famnb.formatting import format_duration
 from famnb.record import Ledger, RecordedCall
@@ -16,7 +14,7 @@ from famnb.request import Request
 from famnb.widget.form import images
 from famnb.widget.form.python_code import Target, available_kinds, write_cell
 from famnb.widget.form_tool import CodeView
-from famnb.widget.html import sanitize, transcript
+from famnb.widget.html import sanitize
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.runtime.view import View
 
@@ -100,16 +98,6 @@ def list_calls(ledger: Ledger, text: str) -> HistoryView:
     found = ledger.select(" OR ".join(conditions), values, limit=HISTORY_LENGTH)
     rows, note = tuple(map(_row_view, reversed(found))), "" if found else "There are no such calls."
     return HistoryView(filter=text, rows=rows, note=note, call="", transcript=SafeHtml(""))
-
-
-def look_at(history: HistoryView, call: RecordedCall) -> HistoryView:
-    """Return the list with the transcript of a call."""
-    return msgspec.structs.replace(
-        history,
-        call=call.call_id,
-        transcript=SafeHtml(transcript.reply_bundle(call.reply)["text/html"]),
-        note=f"Call {call.call_id}",
-    )
 
 
 def _row_view(row: Any) -> CallRowView:

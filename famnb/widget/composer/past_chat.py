@@ -32,15 +32,7 @@ def read_chat(
     field = request.prompt_field
     conversation = request.body()[field]
     messages = [request.user_message(conversation)] if isinstance(conversation, str) else conversation
-    # Some dialects send the results of tools as messages of the user.
-    starts = [
-        index
-        for index, message in enumerate(messages)
-        if message.get("role") == "user"
-        and not (
-            isinstance(parts := message.get("content"), list) and any(p.get("type") == "tool_result" for p in parts)
-        )
-    ]
+    starts = [index for index, message in enumerate(messages) if _is_prompt(message)]
     is_question = bool(starts) and starts[-1] == len(messages) - 1
     if not starts or not (reply or is_whole or is_question):
         return None, request
@@ -74,6 +66,13 @@ def read_chat(
     if not isinstance(conversation, str):
         request = request.replace(**{field: [*lead, groups[-1][0]]})
     return head, request
+
+
+def _is_prompt(message: Mapping[str, Any]) -> bool:
+    """Return whether the user says it: some dialects send the results of tools as messages of the user, too."""
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    return message.get("role") == "user" and not any(part.get("type") == "tool_result" for part in parts)
 
 
 def _find_stored(reply_id: str | None, ledger: Ledger) -> Turn | None:

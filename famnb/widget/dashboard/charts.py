@@ -32,13 +32,8 @@ MAX_GROUPS = 7
 """Models that are shown one by one; the others are one group."""
 # As many as stand beside one another where the chart is narrowest.
 X_TICKS = 3
-_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
-STEPS_S = (
-    *(1, 2, 5, 10, 15, 30),
-    *(minutes * _MINUTE for minutes in (1, 2, 5, 10, 15, 30)),
-    *(hours * _HOUR for hours in (1, 2, 3, 6, 12)),
-    *(days * _DAY for days in (1, 2, 7, 14, 28, 91, 364)),
-)
+_STEPS = "1s 2s 5s 10s 15s 30s 1min 2min 5min 10min 15min 30min 1h 2h 3h 6h 12h 1D 2D 7D 14D 28D 91D 364D"
+STEPS = [pd.Timedelta(text).to_pytimedelta() for text in _STEPS.split()]
 """How long a span may be."""
 Values: TypeAlias = npt.NDArray[Any]
 """A row a span, a column a group; NaN where there is nothing."""
@@ -56,14 +51,14 @@ class Timeline:
     def over(cls, first: datetime, last: datetime) -> Self:
         """The shortest spans of a round length that hold both moments, at most MAX_SPANS of them."""
         first, last = first.astimezone(), last.astimezone()
-        for step_s in STEPS_S:
-            # From midnight on, so that spans begin at round times of the clock.
-            midnight = first.replace(hour=0, minute=0, second=0, microsecond=0)
-            start = midnight + timedelta(seconds=(first - midnight).total_seconds() // step_s * step_s)
-            count = int((last - start).total_seconds() // step_s) + 1
+        # From midnight on, so that spans begin at round times of the clock.
+        midnight = first.replace(hour=0, minute=0, second=0, microsecond=0)
+        for step in STEPS:
+            start = midnight + (first - midnight) // step * step
+            count = (last - start) // step + 1
             if count <= MAX_SPANS:
                 break
-        return cls(start, timedelta(seconds=step_s), min(count, MAX_SPANS))
+        return cls(start, step, min(count, MAX_SPANS))
 
     def find_spans(self, started_at: pd.Series[pd.Timestamp]) -> npt.NDArray[np.int64]:
         """Return the index of the span of each call."""
