@@ -101,12 +101,12 @@ def request_fields(endpoint: Endpoint) -> tuple[FormField, ...]:
     """Return every field that can be set, nested ones by their own path, in the order of the request model."""
     model = endpoint.request
     schema = model.model_json_schema()
+    groups = {**endpoint.traits.groups, model.prompt_field: "Conversation", model.cap: FIRST}
     replaced = {(model.prompt_field,): "the prompt", (endpoint.traits.system_field,): "the system text above"}
     fields = []
     for field in _walk(schema, (), schema.get("$defs", {})):
-        name, path = field.path[0], field.path
-        group = FIRST if name == model.cap else "Conversation" if name == model.prompt_field else None
-        changes: dict[str, Any] = {"group": endpoint.traits.groups.get(name, OTHER) if group is None else group}
+        path = field.path
+        changes: dict[str, Any] = {"group": groups.get(path[0], OTHER)}
         if path in replaced:
             changes["help"] = f"{field.help} When filled in, it is sent instead of {replaced[path]}."
         if path == MODEL:

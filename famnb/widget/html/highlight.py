@@ -34,12 +34,8 @@ LANGUAGES = frozenset(_LANGUAGES.split())
 """The languages that are highlighted, by the names that stand after a fence."""
 _KIND_OF: dict[_TokenType, str] = {
     Comment: "comment",
-    Keyword: "keyword",
-    Name.Builtin: "name",
-    Name.Class: "name",
-    Name.Decorator: "name",
-    Name.Function: "name",
-    Name.Tag: "keyword",
+    **dict.fromkeys((Keyword, Name.Tag), "keyword"),
+    **dict.fromkeys((Name.Builtin, Name.Class, Name.Decorator, Name.Function), "name"),
     Number: "number",
     String: "string",
 }
