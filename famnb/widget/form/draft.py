@@ -312,13 +312,14 @@ def _prompt_fields(draft: Draft) -> dict[str, Any]:
     endpoint = draft.target
     model, schema_paths = endpoint.request, endpoint.traits.format
     text = draft.prompt if draft.prompt.strip() else UNWRITTEN
+    tools: dict[str, Any] = {"tools": list(draft.functions)} if draft.functions and endpoint.takes_tools else {}
     composed = compose(
         endpoint.name,
         text,
         system=draft.system if draft.system.strip() else None,
         schema=draft.schema if schema_paths else None,
         endpoints=draft.endpoints,
-        **({"tools": list(draft.functions)} if draft.functions and endpoint.takes_tools else {}),
+        **tools,
     )
     if draft.pictures:
         composed = composed.with_content(join_content(text, draft.pictures))
