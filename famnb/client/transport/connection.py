@@ -114,9 +114,7 @@ class ResponseParser:
         if self.is_complete or self.fault is not None:
             # It holds this object's methods, and so would keep both alive until the garbage is collected.
             self._parser = None
-        if not self._content:
-            return b""
-        content = self._content[0] if len(self._content) == 1 else b"".join(self._content)
+        content = b"".join(self._content)
         self._content.clear()
         return content
 
@@ -429,9 +427,8 @@ class Connection:
             # Nobody asked for it, and the next answer must not begin with it.
             self.close()
             return
-        had_head = parser.head is not None
         content = parser.feed(data)
-        if parser.head is not None and not had_head and self._head is not None and not self._head.done():
+        if parser.head is not None and self._head is not None and not self._head.done():
             self._head.set_result(arrival)
         if content:
             # What frames the body may have come after it.
@@ -463,9 +460,7 @@ class Connection:
             return
         parser.feed_end(is_truncated=is_truncated)
         if parser.is_complete:
-            self._parser = None
-            self._body.end()
-            self.close()
+            self._finish(parser)
         elif parser.head is not None:
             self._fail(httpx.RemoteProtocolError(parser.fault or ""))
         else:
