@@ -18,7 +18,7 @@ import ssl
 import threading
 import time
 import warnings
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import aclosing
 from typing import Any, TypeVar
@@ -163,28 +163,17 @@ class SafeRecorder:
         """More of the call's reads came."""
         self._try(lambda recorder: recorder.on_reads(exchange))
 
-    @contextlib.contextmanager
-    def record_progress(self, exchange: Exchange) -> Iterator[None]:
-        """While the body runs, new reads are recorded about once a second."""
-        loop = asyncio.get_running_loop()
+    async def record_progress(self, exchange: Exchange) -> None:
+        """Record new reads about once a second, until cancelled."""
         count = periods = 0
-        timer: asyncio.TimerHandle
-
-        def record() -> None:
-            nonlocal count, periods, timer
+        while True:
+            await asyncio.sleep(PROGRESS_S)
             reads = exchange.reads
             periods += 1
             is_starved = any((read.late_ns or 0) >= STARVED_NS for read in reads[-8:])
             if len(reads) != count and (periods >= STARVED_PERIODS or not is_starved):
                 count, periods = len(reads), 0
                 self.on_reads(exchange)
-            timer = loop.call_later(PROGRESS_S, record)
-
-        timer = loop.call_later(PROGRESS_S, record)
-        try:
-            yield
-        finally:
-            timer.cancel()
 
     async def on_close(self, exchange: Exchange) -> None:
         """The call is over; returns when its record is durable, or when it will not be."""
@@ -257,9 +246,7 @@ class CallEngine:
     """The outcome of the call that ended last."""
 
     def __post_init__(self, recorder: Recorder | None) -> None:
-        # Here, once: every call looks them up.
         self._urls = {name: self.addresses.url(endpoint) for name, endpoint in self.profile.endpoints.items()}
-        self._origins = {url: origin_of(url) for url in self._urls.values()}
         self._recorder = SafeRecorder(recorder)
         self._transport: httpx.AsyncBaseTransport | None = None
         self._lock = threading.Lock()
@@ -296,8 +283,7 @@ class CallEngine:
         except FamnbError as error:
             failure = error
         except Exception as bug:
-            _log.error("a bug in famnb ended a request", exc_info=bug)
-            failure = FamnbError(self.credential.mask(f"a bug in famnb ended the request ({bug!r}); the log has more"))
+            failure = self._bug_error("the request", bug)
         # Without the transport's frames, which hold the key.
         raise failure.with_traceback(None)
 
@@ -343,7 +329,7 @@ class CallEngine:
         with contextlib.suppress(TimeoutError):
             async with (
                 asyncio.timeout(limit_s),
-                self._service(origin_of(url)).sender.send(url, None) as response,
+                self._service(url).sender.send(url, None) as response,
                 aclosing(response.chunks()) as chunks,
             ):
                 body = self.credential.mask_bytes(b"".join([chunk async for chunk in chunks]))
@@ -355,7 +341,7 @@ class CallEngine:
 
     def batch_limit(self, endpoint: str) -> int | None:
         """How many calls of a batch an endpoint's service takes at once; None unless it has asked for less."""
-        service = self._services.get(self._origins[self._urls[endpoint]])
+        service = self._services.get(origin_of(self._urls[endpoint]))
         if service is None or service.batch_limiter.limit >= service.batch_limiter.maximum:
             return None
         return int(service.batch_limiter.limit)
@@ -406,7 +392,7 @@ class CallEngine:
             exchange=exchange,
             # Encoded on the caller's thread: the I/O thread is what all timings depend on.
             body=exchange.request.body_json(),
-            limiter=None if limiters is None else limiters[self._origins[exchange.url]],
+            limiter=None if limiters is None else limiters[origin_of(exchange.url)],
             retries=retries or self.retries,
             now_ns=self.clock.monotonic_ns,
         )
@@ -491,7 +477,7 @@ class CallEngine:
                 await self._carry_in_turn(call, call.limiter)
         # A bug outside the attempts, in the replay or the record: without this the caller would wait for ever.
         except Exception as bug:
-            error = self._bug_error(call, bug)
+            error = self._bug_error(f"call {call.exchange.id}", bug)
             error.reply = call.exchange.reply = Reply(call_id=call.exchange.id, status="failed", error=error)
         # Before `finish`, which wakes the caller: it must not find its finished call among the running ones.
         self._calls.discard(call)
@@ -502,7 +488,7 @@ class CallEngine:
 
     async def _carry_in_turn(self, call: LiveCall, limiter: ConcurrencyLimiter) -> None:
         """Carry a call of `send_many`: behind that one's own limiter is the one that all of them share."""
-        shared = self._service(self._origins[call.exchange.url]).batch_limiter
+        shared = self._service(call.exchange.url).batch_limiter
         shared.widen(limiter.maximum)
         with contextlib.ExitStack() as turns:
             try:
@@ -522,14 +508,16 @@ class CallEngine:
         exchange.started_at, call.begun_ns = self.clock.now(), call.now_ns()
         self._recorder.on_open(exchange)
         error: FamnbError | None = None
-        with self._recorder.record_progress(exchange):
-            try:
-                async with call.timer.limit(self.deadlines):
-                    await self._make_attempts(call)
-            except FamnbError as failure:
-                error = failure
-            except Exception as bug:
-                error = self._bug_error(call, bug)
+        progress = asyncio.create_task(self._recorder.record_progress(exchange))
+        try:
+            async with call.timer.limit(self.deadlines):
+                await self._make_attempts(call)
+        except FamnbError as failure:
+            error = failure
+        except Exception as bug:
+            error = self._bug_error(f"call {exchange.id}", bug)
+        finally:
+            progress.cancel()
         error = call.conclude(error)
         if call.reader is not None:
             conceal(exchange, call.reader.builder.texts(), self.credential.find)
@@ -537,14 +525,14 @@ class CallEngine:
         if error is not None:
             error.reply = exchange.reply
 
-    def _bug_error(self, call: LiveCall, bug: Exception) -> FamnbError:
+    def _bug_error(self, work: str, bug: Exception) -> FamnbError:
         """A failure of ours as an error without its frames, which may hold the key; the log has the place."""
-        _log.error("a bug in famnb ended call %s", call.exchange.id, exc_info=bug)
+        _log.error("a bug in famnb ended %s", work, exc_info=bug)
         message = self.credential.mask(f"{type(bug).__name__}: {bug}")
-        return FamnbError(f"a bug in famnb ended the call ({message}); the log has more")
+        return FamnbError(f"a bug in famnb ended {work} ({message}); the log has more")
 
     async def _make_attempts(self, call: LiveCall) -> None:
-        service = self._service(self._origins[call.exchange.url])
+        service = self._service(call.exchange.url)
         for retried in itertools.count():
             try:
                 await self._send(call, service)
@@ -558,25 +546,19 @@ class CallEngine:
                 return
             if call.limiter is not None and isinstance(failure, APIStatusError) and failure.status in THROTTLED:
                 service.batch_limiter.on_throttled(call.sent_ns or 0, call.now_ns())
-            pause_s = self._pause_s(call, service, failure, retried)
-            if pause_s is None:
+            reader = call.reader
+            is_consumed = isinstance(failure, StreamInterrupted) and reader is not None and reader.is_consumed
+            retry_after = failure.retry_after if isinstance(failure, APIStatusError) else None
+            if (
+                retried + 1 >= call.retries.tries
+                or not is_worth_retrying(failure, should_retry=call.should_retry, is_consumed=is_consumed)
+                or (retry_after or 0) > call.retries.max_wait
+                # The budget comes last: what is asked of it is spent.
+                or not service.retry_budget.take()
+            ):
                 raise failure
             call.timer.expect("total")
-            await self.clock.sleep(pause_s)
-
-    def _pause_s(self, call: LiveCall, service: _Service, failure: FamnbError, retried: int) -> float | None:
-        """Seconds to pause before the next attempt; None when there is to be none."""
-        if retried + 1 >= call.retries.tries:
-            return None
-        reader = call.reader
-        is_consumed = isinstance(failure, StreamInterrupted) and reader is not None and reader.is_consumed
-        if not is_worth_retrying(failure, should_retry=call.should_retry, is_consumed=is_consumed):
-            return None
-        retry_after = failure.retry_after if isinstance(failure, APIStatusError) else None
-        # The budget comes last: what is asked of it is spent.
-        if (retry_after or 0) > call.retries.max_wait or not service.retry_budget.take():
-            return None
-        return compute_pause(failure, retried=retried, uniform=self.clock.uniform)
+            await self.clock.sleep(compute_pause(failure, retried=retried, uniform=self.clock.uniform))
 
     async def _send(self, call: LiveCall, service: _Service) -> None:
         """Send the request once and read the response; raises unless that is a complete reply."""
@@ -637,7 +619,8 @@ class CallEngine:
             error.key_variable = self.credential.variable or None
         return error
 
-    def _service(self, origin: str) -> _Service:
+    def _service(self, url: str) -> _Service:
+        origin = origin_of(url)
         if origin not in self._services:
             # Here, on the I/O thread, whose event loop it belongs to.
             self._transport = (
