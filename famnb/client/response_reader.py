@@ -245,11 +245,10 @@ def reply_from_reads(
     try:
         for read in reads:
             reader.feed_read(read)
-        reader.close(end_ns or 0)
-        error = reader.failure()
     except FamnbError as fault:
         error = fault
-        reader.close(end_ns or 0)
+    reader.close(end_ns or 0)
+    error = error or reader.failure()
     # What was measured then counts, also where today's reader sees the end in another read.
     if end_ns != reader.stopwatch.end_ns:
         reader.stopwatch.note_end(end_ns)
