@@ -60,17 +60,13 @@ def parse_fault(value: Any) -> Fault:
     `{detail: …}`, `{message: …}`, a list of errors, plain text and HTML.
     """
     match value:
-        # The inner object is the error, the outer one only wraps it.
-        case {"error": {} | [_, *_] as inner}:
-            return parse_fault(inner)
         case {"error": str(message)} if message:
             return _read_fault({**value, "message": message})
-        case {"errors": [_, *_] as inner}:
+        # The inner object is the error, the outer one only wraps it.
+        case {"error": {} | [_, *_] as inner} | {"errors": [_, *_] as inner} | [inner, *_]:
             return parse_fault(inner)
         case dict():
             return _read_fault(value)
-        case [first, *_]:
-            return parse_fault(first)
         case str():
             # The title of an HTML page holds what went wrong ("502 Bad Gateway"), the rest mostly the server's name.
             title = _TITLE.search(value)

@@ -31,7 +31,7 @@ from famnb.events import (
 from famnb.reply import Block, Reply
 from famnb.wire import errors, lenient_json, sse
 from famnb.wire.dialect import Conventions, Sdk, StreamReader, join_pieces, read_attached, read_identity, read_usage
-from famnb.wire.lenient_json import arguments_json, as_list, as_object, find_text, integer, scalar_text
+from famnb.wire.lenient_json import arguments_json, as_list, as_object, find_text, first_integer, integer, scalar_text
 
 CONVENTIONS = Conventions(
     new_id=lambda: f"msg_{uuid.uuid4().hex}",
@@ -130,7 +130,6 @@ class MessagesReader(StreamReader):
         self._inputs: dict[Address, str] = {}
         """Inputs of tool calls that came whole with the start of their block; deltas replace them."""
         self._kinds: dict[Address, str] = {}
-        self._latencies: dict[Address, int | None] = {}
 
     def _read(self, event: dict[str, Any]) -> list[Event]:
         type_ = scalar_text(event.get("type"))
@@ -145,7 +144,6 @@ class MessagesReader(StreamReader):
                 if arguments := _read_input(block):
                     self._inputs[at] = arguments
                 self._kinds[at] = _kind(block)
-                self._latencies[at] = integer(block.get("thinking_latency_ms"))
                 self._blocks[at] = [block]
                 return _read_block(at, block)
             case "content_block_stop":
@@ -202,11 +200,11 @@ class MessagesReader(StreamReader):
         return [Delta(at, kind, piece)]
 
     def _read_stop(self, at: Address, event: dict[str, Any]) -> list[Event]:
-        latency = integer(event.get("thinking_latency_ms"))
-        closed = Closed(at, latency_ms=self._latencies.get(at) if latency is None else latency)
         arguments = self._inputs.pop(at, "")
         events: list[Event] = [Delta(at, self._kinds.get(at, "tool_call"), arguments)] if arguments else []
         start, *pieces = self._blocks.pop(at, [{}])
+        latencies = (fields.get("thinking_latency_ms") for fields in (event, start))
+        closed = Closed(at, latency_ms=first_integer(*latencies))
         if not pieces:
             return [*events, *_read_opaque(at, start), closed]
         added = as_object(join_pieces(pieces))

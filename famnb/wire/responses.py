@@ -177,7 +177,7 @@ class ResponsesReader(StreamReader):
             case _ if type_ == "error" or (not type_ and errors.is_failure(event)):
                 events.append(errors.read_failure(event))
             case _:
-                events += self._read_new_identity(as_object(event.get("response")))
+                events += self._read_new_identity(response)
         return events or [Other(type_)]
 
     def _read_new_identity(self, response: dict[str, Any]) -> list[Started]:
@@ -209,8 +209,6 @@ class ResponsesReader(StreamReader):
             for value in as_list(logprobs):
                 self._attach_next(events, _attached_address(at, "logprobs"), "logprobs", value)
             return events
-        if self._kinds.get(at) == kind:
-            return [Delta(at, kind, text)]
         at, is_new = self._claim_address(at, kind)
         return [*([Opened(at, kind)] if is_new else []), Delta(at, kind, text)]
 
@@ -277,9 +275,9 @@ reader = ResponsesReader
 def _read_item(index: int, item: dict[str, Any]) -> Iterator[Block]:
     """Yield the blocks of an output item."""
     type_ = scalar_text(item.get("type")) or "message"
+    id_ = scalar_text(item.get("call_id")) or scalar_text(item.get("id"))
+    name = scalar_text(item.get("name"))
     if type_ == "function_call":
-        id_ = scalar_text(item.get("call_id")) or scalar_text(item.get("id"))
-        name = scalar_text(item.get("name"))
         yield Block((index, 0), "tool_call", arguments_json(item.get("arguments")), id_, name)
         return
     content = item.get("content")
@@ -291,11 +289,9 @@ def _read_item(index: int, item: dict[str, Any]) -> Iterator[Block]:
         yield Block((index, _SUMMARY_INDEX + number), "thinking", find_text(part))
     # An item of an unknown type is passed through as a block of that kind, whose text is its JSON.
     if type_ not in ("message", "reasoning") and not content:
-        id_ = scalar_text(item.get("call_id")) or scalar_text(item.get("id"))
-        text = lenient_json.encode(item).decode()
-        if type_ == "custom_tool_call":
-            text = scalar_text(item.get("input"))
-        yield Block((index, 0), type_, text, id_, scalar_text(item.get("name")))
+        is_custom = type_ == "custom_tool_call"
+        text = scalar_text(item.get("input")) if is_custom else lenient_json.encode(item).decode()
+        yield Block((index, 0), type_, text, id_, name)
         if type_ == "image_generation_call" and (picture := scalar_text(item.get("result"))):
             form = scalar_text(item.get("output_format")) or "png"
             yield Block((index, 1), "image", f"data:image/{form};base64,{picture}")

@@ -109,11 +109,9 @@ class Decoder:
                     if payload:
                         self.ends_with_event = True
                         events.append(payload)
-            # One space after the colon is dropped, further ones are data. This case first: nearly every line is one.
-            elif line.startswith(b"data: "):
-                data.append(line[6:])
+            # One space after the colon is dropped, further ones are data.
             elif line.startswith(b"data:"):
-                data.append(line[5:])
+                data.append(line[5:].removeprefix(b" "))
             elif line == b"data":
                 data.append(b"")
             elif line.startswith(b"error:"):
