@@ -69,9 +69,7 @@ def cost(
     frame = frame.assign(started_at=times, is_unknown=is_unknown, has_usage=has_usage)
     is_counted = frame["cost_usd"].notna() | frame["is_unknown"]
     # Stable, so that calls of one moment keep their order, and the figure of a frame is always the same.
-    counted = frame[is_counted & frame["started_at"].notna()]
-    if not counted["started_at"].is_monotonic_increasing:
-        counted = counted.sort_values("started_at", kind="stable")
+    counted = frame[is_counted & frame["started_at"].notna()].sort_values("started_at", kind="stable")
     missing = _missing_notes(frame)
     # Of each bar; None where costs are added up.
     period = None if per == "total" else per
@@ -168,10 +166,9 @@ def _draw_bars(canvas: Canvas, groups: list[str], periods: pd.PeriodIndex, rows:
         below = below + sums
     low, high = (np.bincount(rows["period"], weights=rows[name], minlength=len(periods)) for name in COST_COLUMNS[1:])
     unsure = np.flatnonzero(high > low)
-    # One line, with a gap after each interval: matplotlib takes long to make a line.
-    gaps = np.full(len(unsure), np.nan)
-    x, y = (np.column_stack(ends).ravel() for ends in ((unsure, unsure, gaps), (low[unsure], high[unsure], gaps)))
-    axes.plot(x, y, color=canvas.palette.strong, marker="_", linewidth=1.4)
+    spans = np.zeros(len(unsure)), (high - low)[unsure]
+    ends: dict[str, Any] = {"ecolor": canvas.palette.strong, "elinewidth": 1.4, "capsize": 3}
+    axes.errorbar(unsure, low[unsure], spans, fmt="none", **ends)
     # As many labels as fit beside each other.
     # A week is named by its first day, of which the second is known.
     names = [str(period).partition("/")[0] for period in periods]

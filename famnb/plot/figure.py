@@ -64,14 +64,8 @@ class Figure(matplotlib.figure.Figure):
         bundle = {"image/png": image, "text/plain": repr(self)}
         if palette_on(self.get_facecolor()).strong == LIGHT.strong:
             # A figure that the user's style made dark is dark on any page.
-            bundle["text/html"] = _BOTH.format(
-                style=_CARD,
-                light=_data_uri(image),
-                dark=self.to_uri(dark=True),
-                alt=html.escape(self.alt),
-                width=round(width),
-                height=round(height),
-            )
+            attributes = size | {"alt": html.escape(self.alt), "style": _CARD}
+            bundle["text/html"] = _BOTH.format(light=_data_uri(image), dark=self.to_uri(dark=True), **attributes)
         return bundle, {"image/png": size}
 
     def to_png(self, *, dark: bool = False) -> bytes:

@@ -63,14 +63,16 @@ def tokens(
         return show_points(frame, x="input_tokens", y="output_tokens", by=by, figsize=figsize, width=width, ax=ax)
     frame, left_out = select_calls(frame, of_use=True)
     counts = {name: numeric_column(frame, name, "expected counts") for name in COUNT_COLUMNS}
-    codes, groups = group_rows(frame[by], rows_that_fit(size) if ax is None else None)
-    rows = pd.DataFrame(_split_by_kind(counts) | {"group": codes})
-    for side in ("input", "output"):
-        source = frame.get(f"{side}_tokens_source")
-        rows[f"{side} estimated"] = False if source is None else (source == "estimated").to_numpy(dtype=bool)
+    codes, groups = group_rows(frame[by], rows_that_fit(size))
+    kinds = pd.DataFrame(_split_by_kind(counts))
+    is_guess = pd.DataFrame(False, kinds.index, kinds.columns)
+    for kind in TOKEN_KINDS:
+        source = frame.get("input_tokens_source" if "input" in kind else "output_tokens_source")
+        if source is not None:
+            is_guess[kind] = (source == "estimated").to_numpy(dtype=bool)
     has_input, has_output = (~np.isnan(counts[name]) for name in ("input_tokens", "output_tokens"))
-    rows["is missing"] = ~(has_input & has_output)
-    missing = int(rows["is missing"].sum())
+    is_missing = ~(has_input & has_output)
+    missing = int(is_missing.sum())
     calls = format_count(missing, "call")
     missing_note = f"{calls} without an input or an output count: what is missing is in no bar."
     chart = Chart(
@@ -85,26 +87,26 @@ def tokens(
     )
     if not (has_input | has_output).any():
         return chart.finish_empty(no_rows_reason(frame, "a token count"))
-    estimated = bool(rows[["input estimated", "output estimated"]].to_numpy().any())
-    used = [kind for kind in TOKEN_KINDS if rows[kind].sum() > 0]
+    estimated = bool(is_guess.to_numpy().any())
     row_in = 0.0 if size.height_in is not None or ax is not None else ROW_HEIGHT_IN * size.text_scale
     canvas = chart.create_canvas()
-    sums, guessed = (_sum_by_group(rows, len(groups), is_guessed=which) for which in (False, True))
-    n = rows.loc[rows[list(TOKEN_KINDS)].notna().any(axis=1), "group"].value_counts()
-    counts_of_groups = [int(n.get(index, 0)) for index in range(len(groups))]
-    is_missing = np.bincount(rows["group"], weights=rows["is missing"], minlength=len(groups))
-    names = [f"{name} (n={count:,})" for name, count in zip(chart.names, counts_of_groups, strict=True)]
+    sums, guessed = (amounts.groupby(codes).sum() for amounts in (kinds, kinds.where(is_guess)))
+    n = kinds.notna().any(axis=1).groupby(codes).sum()
+    missing_of_groups = np.bincount(codes, weights=is_missing)
+    names = [f"{name} (n={count:,})" for name, count in zip(chart.names, n, strict=True)]
     canvas.set_row_names(names, row_in)
     texts = [
-        _describe_amount(sums.iloc[index].sum(), guessed.iloc[index].sum() > 0, count, int(is_missing[index]))
-        for index, count in enumerate(counts_of_groups)
+        _describe_amount(amount, guess > 0, count, int(without))
+        for amount, guess, count, without in zip(
+            sums.sum(axis=1), guessed.sum(axis=1), n, missing_of_groups, strict=True
+        )
     ]
     _draw_bars(canvas, sums, guessed, texts)
     canvas.axes.set_ylim(len(groups) - 0.4, -0.6)
     canvas.axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     chart.details += [f"{name}: {full}." for name, (full, _) in zip(names, texts, strict=True)]
     entries, all_tokens = [], float(sums.to_numpy().sum())
-    for kind in used:
+    for kind in sums.columns[sums.any()]:
         mark = ESTIMATE_MARK if guessed[kind].any() else ""
         share = format_percent(sums[kind].sum() / (all_tokens or 1), decimals=1)
         facts = [f"{mark}{format_count(sums[kind].sum())}", share] if all_tokens else []
@@ -113,7 +115,7 @@ def tokens(
         patch = Patch(facecolor="none", hatch=ESTIMATED_HATCH, edgecolor=canvas.palette.soft, linewidth=0)
         entries.append(LegendEntry(patch, "estimated"))
     amount = f"{ESTIMATE_MARK if estimated else ''}{format_count(all_tokens)} tokens"
-    chart.add_legend(entries, f"{amount} in {format_count(len(rows), 'call')}")
+    chart.add_legend(entries, f"{amount} in {format_count(len(frame), 'call')}")
     return chart.finish()
 
 
@@ -140,17 +142,6 @@ def _part_style(canvas: Canvas, kind: str, *, estimated: bool = False) -> dict[s
         return {"facecolor": canvas.palette.ground, "edgecolor": colour, "hatch": hatch, "linewidth": 1}
     hatch = ESTIMATED_HATCH if estimated else ""
     return {"facecolor": colour, "edgecolor": canvas.palette.ground, "hatch": hatch, "linewidth": 0.6}
-
-
-def _sum_by_group(rows: pd.DataFrame, groups: int, *, is_guessed: bool) -> pd.DataFrame:
-    """The tokens of each kind, a column, of each group, a row; with `is_guessed` those of estimated counts alone."""
-    sums = {}
-    for kind in TOKEN_KINDS:
-        weights = np.nan_to_num(rows[kind].to_numpy(dtype=float))
-        if is_guessed:
-            weights = weights * rows["input estimated" if "input" in kind else "output estimated"].to_numpy()
-        sums[kind] = np.bincount(rows["group"], weights=weights, minlength=groups)
-    return pd.DataFrame(sums)
 
 
 def _describe_amount(amount: float, is_estimate: bool, n: int, missing: int) -> tuple[str, str]:
