@@ -107,7 +107,8 @@ def record_look(ledger: Ledger, experiment: str, size: int, planned: int) -> lis
     if not looks or looks[-1][0] < size:
         looks.append((size, planned))
         row = (experiment, size, planned, serialize.microseconds(datetime.now(UTC)))
-        writer(ledger.path).submit(lambda: [("INSERT OR IGNORE INTO looks VALUES (?, ?, ?, ?)", row)])
+        statement = "INSERT OR IGNORE INTO looks (experiment, size, planned, at_us) VALUES (?, ?, ?, ?)"
+        writer(ledger.path).submit(lambda: [(statement, row)])
     return looks
 
 
