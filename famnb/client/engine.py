@@ -18,7 +18,7 @@ import ssl
 import threading
 import time
 import warnings
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import aclosing
 from typing import Any, TypeVar
@@ -163,17 +163,28 @@ class SafeRecorder:
         """More of the call's reads came."""
         self._try(lambda recorder: recorder.on_reads(exchange))
 
-    async def record_progress(self, exchange: Exchange) -> None:
-        """Record new reads about once a second, until cancelled."""
+    @contextlib.contextmanager
+    def record_progress(self, exchange: Exchange) -> Iterator[None]:
+        """While the body runs, new reads are recorded about once a second."""
+        loop = asyncio.get_running_loop()
         count = periods = 0
-        while True:
-            await asyncio.sleep(PROGRESS_S)
+        timer: asyncio.TimerHandle
+
+        def record() -> None:
+            nonlocal count, periods, timer
             reads = exchange.reads
             periods += 1
             is_starved = any((read.late_ns or 0) >= STARVED_NS for read in reads[-8:])
             if len(reads) != count and (periods >= STARVED_PERIODS or not is_starved):
                 count, periods = len(reads), 0
                 self.on_reads(exchange)
+            timer = loop.call_later(PROGRESS_S, record)
+
+        timer = loop.call_later(PROGRESS_S, record)
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     async def on_close(self, exchange: Exchange) -> None:
         """The call is over; returns when its record is durable, or when it will not be."""
@@ -508,16 +519,14 @@ class CallEngine:
         exchange.started_at, call.begun_ns = self.clock.now(), call.now_ns()
         self._recorder.on_open(exchange)
         error: FamnbError | None = None
-        progress = asyncio.create_task(self._recorder.record_progress(exchange))
-        try:
-            async with call.timer.limit(self.deadlines):
-                await self._make_attempts(call)
-        except FamnbError as failure:
-            error = failure
-        except Exception as bug:
-            error = self._bug_error(f"call {exchange.id}", bug)
-        finally:
-            progress.cancel()
+        with self._recorder.record_progress(exchange):
+            try:
+                async with call.timer.limit(self.deadlines):
+                    await self._make_attempts(call)
+            except FamnbError as failure:
+                error = failure
+            except Exception as bug:
+                error = self._bug_error(f"call {exchange.id}", bug)
         error = call.conclude(error)
         if call.reader is not None:
             conceal(exchange, call.reader.builder.texts(), self.credential.find)

@@ -92,13 +92,12 @@ def test_beside_a_busy_cell_reads_are_handed_on_less_often(monkeypatch, periods,
                 break
 
     async def run() -> None:
-        progress = asyncio.create_task(SafeRecorder(Counting()).record_progress(exchange))
-        await read(20, 1)
-        await read(20, 2)
-        assert handed_on == counts
-        while handed_on[-1:] != [10]:
-            await read(0, 10)
-        progress.cancel()
+        with SafeRecorder(Counting()).record_progress(exchange):
+            await read(20, 1)
+            await read(20, 2)
+            assert handed_on == counts
+            while handed_on[-1:] != [10]:
+                await read(0, 10)
 
     asyncio.run(asyncio.wait_for(run(), 60))
 
